@@ -20,6 +20,7 @@ use crate::interface::counters::{Counters, GivenUp, HandedOut};
 use crate::interface::limits::Limits;
 use crate::kept::Logs;
 use crate::named_subscription::NamedSubscriptions;
+use crate::policy::reviews::PolicyReviews;
 use crate::publish::Placement;
 use crate::publish::delay::Delays;
 use crate::publish::fanouts::WideFanouts;
@@ -177,6 +178,8 @@ pub(crate) struct Agenda {
     pub(crate) ownerless: VecDeque<u64>,
     /// Virtual hosts with bindings of what was deleted.
     pub(crate) unbinding: VecDeque<u32>,
+    /// Virtual hosts in which not all follow the policies yet.
+    pub(crate) policy_reviews: PolicyReviews,
     /// Queues that have a page to be written in a further turn.
     pub(crate) unpaged: VecDeque<u32>,
     /// Messages that have not reached all of their very many recipients.

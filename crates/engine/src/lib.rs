@@ -18,6 +18,7 @@ mod interface;
 mod kept;
 mod lifetime;
 mod named_subscription;
+mod policy;
 mod publish;
 mod pubsub;
 mod queue;
@@ -47,6 +48,10 @@ pub use crate::interface::effects::{
     Call, Confirm, Delivery, DirectMessage, Effects, GetAnswer, Hints, Load, LoadId, Loaded, Lost,
     PublishRefusal, SendOutcome, SharedRecord,
 };
+pub use crate::interface::facts::{
+    ConsumerFacts, ConsumerHold, FoundMessage, MessageContent, MessageFacts, OutFacts,
+    PublishFacts, QueueFacts, ReachedQueue,
+};
 pub use crate::interface::ids::{ChannelId, ConnectionId, Position, ShardId, Shards};
 pub use crate::interface::lifetime::{CreateTemporary, Lifetime, LifetimeEnd, TemporaryKind};
 pub use crate::interface::limits;
@@ -66,6 +71,10 @@ pub use crate::interface::options::{
 };
 pub use crate::interface::owned_message::OwnedMessage;
 pub use crate::interface::page_search::PageSearch;
+pub use crate::interface::policy::{
+    AppliesTo, Followed, POLICY_OPTIONS, Policy, PolicyKind, PolicyListing, PolicyOption,
+    Precedence,
+};
 pub use crate::interface::refusal::{Declared, DifferentOption, Mismatch, Refusal, RefusalKind};
 pub use crate::interface::request::{
     CancelReason, Consume, Credit, Emit, Grant, Outcome, Publish, QueueDescription, Reached, Reply,

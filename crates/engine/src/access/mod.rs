@@ -48,9 +48,9 @@ pub(crate) struct User {
     pub(crate) administrator: bool,
 }
 
-/// One pattern, compiled.
+/// One pattern over names, compiled.
 #[derive(Clone, Debug)]
-struct Pattern {
+pub(crate) struct Pattern {
     text: Box<str>,
     rule: Rule,
 }
@@ -64,7 +64,7 @@ enum Rule {
 }
 
 impl Pattern {
-    fn new(what: &str, text: &str) -> Result<Pattern, Refusal> {
+    pub(crate) fn new(what: &str, text: &str) -> Result<Pattern, Refusal> {
         if text.len() > PERMISSION_PATTERN_BYTES_MAX {
             refuse!(
                 LimitExceeded,
@@ -92,7 +92,7 @@ impl Pattern {
     }
 
     /// As `re:run` without anchors: a match anywhere in the name is one. No name is empty.
-    fn matches(&self, name: &str) -> bool {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         match &self.rule {
             Rule::Everything => true,
             Rule::Nothing => name.is_empty(),

@@ -51,6 +51,7 @@ impl Engine {
             || !self.agenda.unpaged.is_empty()
             || !self.agenda.wide.is_empty()
             || self.agenda.has_leaving()
+            || !self.agenda.policy_reviews.is_empty()
             || self.pubsub.has_work()
             || self.has_something_to_show()
             || self.logs.has_work() && self.storage.state == StorageState::Ready
@@ -89,6 +90,10 @@ impl Engine {
         if self.agenda.has_leaving() {
             self.unasked_steps = 0;
             self.let_some_leave(now, fx);
+        }
+        if !self.agenda.policy_reviews.is_empty() {
+            self.unasked_steps = 0;
+            self.review_some_policies(now, fx);
         }
         if !self.agenda.wide.is_empty() {
             self.fan_out_some(now, fx);

@@ -17,7 +17,7 @@ impl Engine {
     /// How long a delivery of a queue, to this consumer if to any, may stay unsettled: as the consumer says,
     /// or else the queue, or else the limits; for any time where the consumer is granted its deliveries.
     #[inline]
-    pub(super) fn settle_timeout(&self, queue: u32, consumer: Option<u32>) -> Option<Duration> {
+    pub(crate) fn settle_timeout(&self, queue: u32, consumer: Option<u32>) -> Option<Duration> {
         let consumer = consumer.and_then(|slot| self.clients.consumers.get(slot));
         if consumer.is_some_and(|consumer| consumer.is_granted) {
             return None;

@@ -92,7 +92,7 @@ impl Engine {
 fn describe(queue: &Queue) -> QueueDescription {
     QueueDescription {
         name: queue.name.to_string(),
-        options: queue.options.clone(),
+        options: queue.declared().clone(),
         ready: queue.ready,
         unsettled: queue.unsettled,
         consumers: u32::try_from(queue.consumers.len()).unwrap_or(u32::MAX),

@@ -2,6 +2,7 @@
 
 pub(crate) mod deletion;
 mod description;
+mod facts;
 mod purge;
 pub(crate) mod requests;
 mod rights_review;

@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::foundation::deferred_drop::drop_elsewhere;
 use crate::interface::limits::check_name;
 use crate::interface::refusal::refuse;
+use crate::policy::Policies;
 use crate::pubsub::Interest;
 use crate::queue::Get;
 use crate::routing::Router;
@@ -98,7 +99,9 @@ impl Engine {
             | Request::SetExchangeRules { .. }
             | Request::SetQuota { .. }
             | Request::SetVhostQuota { .. }
-            | Request::ClearPermissions { .. } => self.administer(now, request, fx)?,
+            | Request::ClearPermissions { .. }
+            | Request::SetPolicy { .. }
+            | Request::ClearPolicy { .. } => self.administer(now, request, fx)?,
             Request::OpenSubscription(_)
             | Request::DeleteSubscription { .. }
             | Request::FindSubscription { .. } => {
@@ -255,6 +258,7 @@ impl Engine {
             name: name.to_owned(),
             router,
             interest,
+            policies: Policies::default(),
             queues: 0,
             inboxes,
             stored,
@@ -325,6 +329,12 @@ impl Engine {
                     self.append_access(&Record::PermissionsCleared { user, vhost }, fx);
                 }
             }
+            Request::SetPolicy { vhost, kind, name, policy } => {
+                self.change_policy(now, vhost, *kind, name, Some(policy), fx)?;
+            }
+            Request::ClearPolicy { vhost, kind, name } => {
+                self.change_policy(now, vhost, *kind, name, None, fx)?;
+            }
             _ => unreachable!("only administrative requests come here"),
         }
         Ok(Reply::Done)
@@ -389,6 +399,7 @@ impl Engine {
         self.pubsub.vhost_left(slot);
         self.agenda.wide.vhost_left(slot);
         self.end_unbinding(slot);
+        self.agenda.policy_reviews.forget(slot);
         let mut vhost = self.topology.vhosts.remove(slot).expect("the caller looked it up");
         vhost.router.tally.all_went();
         self.definitions.take(&mut vhost.router.tally);

@@ -38,6 +38,7 @@ impl Engine {
             }
             Request::DeclareExchange { name, options: Some(options) } => {
                 let change = self.router(vhost).declare_exchange(&name, &options)?;
+                self.lead_declared_exchange(vhost, &name);
                 let vhost_name = self.vhost_name(vhost);
                 let (vhost_name, by) = (vhost_name.as_str(), &*self.user_of(connection));
                 let record =
@@ -223,7 +224,7 @@ impl Engine {
         if options.is_some_and(|options| options.exclusive != queue.options.exclusive) {
             refuse!(ResourceLocked, "queue '{name}' was declared with another value of exclusive");
         }
-        if let Some(option) = options.and_then(|options| queue.options.difference(options)) {
+        if let Some(option) = options.and_then(|options| queue.declared().difference(options)) {
             let (declared, vhost) = (Declared::Queue, self.vhost_name(queue.vhost));
             return Err(Refusal::of_mismatch(Mismatch { declared, name, vhost, option }));
         }
@@ -331,6 +332,7 @@ impl Engine {
         let vhost = &mut self.topology.vhosts[queue.vhost];
         let is_log = queue.options.is_log;
         let stored = self.access.queue_declared(self.definitions.name(queue.by), is_log);
+        vhost.policies.lead(&mut queue);
         queue.bytes.count_in(&vhost.stored, &stored);
         vhost.router.queue_added(&queue.name, QueueKey(slot), queue.durable);
         vhost.queues += usize::from(!is_log);

@@ -6,7 +6,7 @@ use crate::routing::vhost::Vhost;
 use crate::routing::{Router, TargetView};
 use crate::selector::Filter;
 use crate::{
-    Arguments, ConnectionId, Counters, Discards, ExchangeOptions, ExchangeRules,
+    Arguments, ConnectionId, Counters, Discards, ExchangeOptions, ExchangeRules, Followed,
     NamedSubscriptionListing, PermissionListing, Position, QueueCounters, QueueOptions, Quota,
     SessionExpiry, SubjectPermissions, SubscriptionListing, Time,
 };
@@ -51,6 +51,8 @@ pub struct ExchangeListing<'a> {
     pub name: &'a str,
     /// What it was declared with.
     pub options: &'a ExchangeOptions,
+    /// The policies it follows.
+    pub followed: Followed<'a>,
 }
 
 /// A queue.
@@ -62,6 +64,8 @@ pub struct QueueListing<'a> {
     pub name: &'a str,
     /// What it was declared with.
     pub options: &'a QueueOptions,
+    /// The policies it follows.
+    pub followed: Followed<'a>,
     /// Messages that wait for a consumer.
     pub ready: u64,
     /// Their payload bytes.
@@ -258,7 +262,12 @@ impl Engine {
         self.in_vhosts(places, Router::exchange_places).flat_map(|(host, own)| {
             let vhost = host.name.as_str();
             let exchanges = host.router.exchanges_in(own);
-            exchanges.map(move |(name, options)| ExchangeListing { vhost, name, options })
+            exchanges.map(move |(name, options)| ExchangeListing {
+                vhost,
+                name,
+                options,
+                followed: host.router.followed_by(name),
+            })
         })
     }
 
@@ -319,7 +328,8 @@ impl Engine {
             Some(QueueListing {
                 vhost: &self.topology.vhosts.get(queue.vhost)?.name,
                 name: &queue.name,
-                options: &queue.options,
+                options: queue.declared(),
+                followed: queue.followed.as_ref().map(|it| it.names.shown()).unwrap_or_default(),
                 ready: queue.ready,
                 ready_bytes: queue.bytes.ready(),
                 unsettled: queue.unsettled,

@@ -67,7 +67,7 @@ impl<O> OptionDefinition<O> {
 }
 
 impl OptionType {
-    fn check(self, value: &Value) -> Result<(), String> {
+    pub(crate) fn check(self, value: &Value) -> Result<(), String> {
         match (self, value) {
             (OptionType::Count { min, max }, Value::Int(value)) => check_bounds(*value, min, max),
             (OptionType::Millis { min }, Value::Int(value)) => {
@@ -243,13 +243,15 @@ macro_rules! named {
                 self as u8
             }
             /// The one of that number.
-            #[allow(dead_code, reason = "only exchange kinds are recorded by number")]
+            #[allow(dead_code, reason = "few are recorded by number")]
             pub(crate) fn numbered(number: u8) -> Option<$type> {
                 $type::ALL.get(number as usize).copied()
             }
         }
     };
 }
+
+pub(crate) use named;
 
 named!(Overflow: DropHead = "drop-head", RejectPublish = "reject-publish",
     RejectPublishDeadLetter = "reject-publish-dlx");

@@ -7,8 +7,8 @@ use crate::interface::session::{
 };
 use crate::selector::Filter;
 use crate::{
-    Binding, BindingTarget, Content, CreateTemporary, ExchangeOptions, OpenSubscription,
-    QueueOptions, Quota, SlowConsumerPolicy, SubscriptionInfo, Time, TransactionId,
+    Binding, BindingTarget, Content, CreateTemporary, ExchangeOptions, OpenSubscription, Policy,
+    PolicyKind, QueueOptions, Quota, SlowConsumerPolicy, SubscriptionInfo, Time, TransactionId,
 };
 use std::time::Duration;
 
@@ -429,6 +429,11 @@ pub enum Request {
     SetVhostQuota { vhost: String, quota: Quota },
     /// Takes a user's permissions in a virtual host away. Administrators. Reply: `Done`.
     ClearPermissions { user: String, vhost: String },
+    /// Sets a policy, new or in place of one of that name; what is there follows it within the next turns.
+    /// Administrators. Reply: `Done`.
+    SetPolicy { vhost: String, kind: PolicyKind, name: String, policy: Box<Policy> },
+    /// Takes a policy away. Administrators. Reply: `Done`. Refused: there is none of that name.
+    ClearPolicy { vhost: String, kind: PolicyKind, name: String },
 }
 
 impl Request {

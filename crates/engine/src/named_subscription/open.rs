@@ -251,7 +251,7 @@ impl Engine {
         if let Some(replaced) = replaced {
             add(Record::QueueDeleted { number: self.queues[replaced].number });
         }
-        let options = queue.options.clone();
+        let options = queue.declared().clone();
         add(Record::QueueDeclared { number, vhost, name, options, by });
         for binding in subscription.bindings(name) {
             add(Record::Bound { binding: BindingRecord::of(vhost, &binding), by });

@@ -150,8 +150,11 @@ impl Engine {
     /// The queue was used: its expiry begins anew, or stops while it has consumers.
     pub(crate) fn queue_used(&mut self, now: Time, slot: u32) {
         let Some(queue) = self.queues.get_mut(slot) else { return };
-        let Some(expires) = queue.options.expires else { return };
-        let at = queue.consumers.is_empty().then(|| now.plus(expires));
+        let expires = queue.options.expires;
+        if expires.is_none() && queue.expires_at.is_none() {
+            return;
+        }
+        let at = expires.filter(|_| queue.consumers.is_empty()).map(|it| now.plus(it));
         self.timers.reset(&mut queue.expires_at, at, Timer::Queue(slot));
     }
 

@@ -33,6 +33,7 @@ use crate::consumer::message_groups::Groups;
 use crate::interface::value::arguments_bytes;
 use crate::lifetime::Held;
 use crate::named_subscription::NamedSubscription;
+use crate::policy::FollowedByQueue;
 use crate::session::members::SharedQueue;
 use crate::session::places::OwnQueue;
 use crate::storage::codec::Malformed;
@@ -53,7 +54,10 @@ pub(crate) struct Queue {
     pub(crate) number: u64,
     pub(crate) vhost: u32,
     pub(crate) name: String,
+    /// What holds: what it was declared with, and what policies make of that.
     pub(crate) options: QueueOptions,
+    /// The policies it follows, if it follows any.
+    pub(crate) followed: Option<Box<FollowedByQueue>>,
     /// It survives a restart: declared so, and not one connection's own.
     pub(crate) durable: bool,
     /// So do its persistent messages.
@@ -186,12 +190,18 @@ impl Queue {
         }
     }
 
+    /// What it was declared with.
+    pub(crate) fn declared(&self) -> &QueueOptions {
+        self.followed.as_ref().map_or(&self.options, |it| &it.declared)
+    }
+
     /// About how much memory it takes without messages and bindings.
     pub(crate) fn definition_bytes(&self) -> u64 {
         let own = size_of::<Queue>() + self.lanes.len() * size_of::<Option<Box<Lane>>>();
-        let names = [&self.options.dead_letter_exchange, &self.options.dead_letter_routing_key];
+        let options = self.declared();
+        let names = [&options.dead_letter_exchange, &options.dead_letter_routing_key];
         let names = names.into_iter().flatten().map(String::len).sum::<usize>();
-        let arguments = arguments_bytes(&self.options.other);
+        let arguments = arguments_bytes(&options.other);
         let subscription = self.subscription.as_ref().map_or(0, |it| it.bytes());
         let definition = own + QUEUE_PLACES_BYTES + 2 * self.name.len() + names + arguments;
         definition as u64 + subscription + self.known_bytes

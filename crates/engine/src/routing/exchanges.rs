@@ -7,6 +7,7 @@ use super::patterns::{NONE, Patterns};
 use crate::access::definitions::Declarer;
 use crate::foundation::slab::Slab;
 use crate::lifetime::Held;
+use crate::policy::FollowedNames;
 use crate::{ConnectionId, ExchangeKind, ExchangeOptions};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -46,6 +47,8 @@ pub(super) struct Exchange {
     pub(super) by: Declarer,
     /// It was deleted, and has bindings left.
     pub(super) is_gone: bool,
+    /// The policies it follows, and the alternate it has by them, if it follows any.
+    pub(super) followed: Option<Box<(FollowedNames, Option<String>)>>,
 }
 
 /// What makes an exchange a temporary topic.
@@ -81,7 +84,14 @@ impl Exchange {
             temporary: None,
             by: Declarer::default(),
             is_gone: false,
+            followed: None,
         }
+    }
+
+    /// Where messages go that it leads nowhere: as declared, or else as policies say.
+    pub(super) fn alternate(&self) -> Option<&str> {
+        let by_policy = || self.followed.as_ref()?.1.as_deref();
+        self.options.alternate.as_deref().or_else(by_policy)
     }
 
     /// A binding goes.
@@ -200,7 +210,7 @@ impl Exchanges {
 
     pub(super) fn add(&mut self, exchange: Exchange) -> ExchangeKey {
         let name = Arc::clone(&exchange.name);
-        let alternate = exchange.options.alternate.as_deref().map(Box::from);
+        let alternate = exchange.alternate().map(Box::from);
         let key = ExchangeKey(self.slots.insert(exchange));
         self.alternates.extend(alternate.map(|alternate| (alternate, key)));
         self.names.insert(name, key);
@@ -213,9 +223,33 @@ impl Exchanges {
             self.slots.get_mut(key.0).expect("bindings and names lead to live exchanges");
         exchange.is_gone = true;
         self.names.remove(&exchange.name);
-        if let Some(alternate) = exchange.options.alternate.as_deref() {
+        if let Some(alternate) = exchange.alternate() {
             self.alternates.remove(&(Box::from(alternate), key));
         }
+    }
+
+    /// An exchange follows other policies from now on, or none; says whether its alternate is another.
+    pub(super) fn lead(
+        &mut self,
+        key: ExchangeKey,
+        followed: Option<(FollowedNames, Option<String>)>,
+    ) -> bool {
+        let exchange = self.get_mut(key);
+        let before = exchange.alternate().map(Box::from);
+        exchange.followed = followed.map(Box::new);
+        let after = exchange.alternate().map(Box::from);
+        let changed = before != after;
+        if changed {
+            before.map(|alternate| self.alternates.remove(&(alternate, key)));
+            self.alternates.extend(after.map(|alternate| (alternate, key)));
+        }
+        changed
+    }
+
+    /// The keys of exchanges in some of the slots that were not deleted.
+    pub(super) fn live_keys_in(&self, slots: Range<usize>) -> Vec<ExchangeKey> {
+        let all = self.slots.iter_in(slots).filter(|(_, exchange)| exchange.is_live());
+        all.map(|(slot, _)| ExchangeKey(slot)).collect()
     }
 
     /// Takes out an exchange that was deleted and that no binding leads from or to.

@@ -6,6 +6,7 @@ pub(crate) mod bindings;
 mod cache;
 pub(crate) mod condition;
 mod exchanges;
+mod followers;
 pub(crate) mod forms;
 mod header_index;
 mod headers;
@@ -294,7 +295,8 @@ impl Router {
     /// subjects, or it has an alternate.
     #[inline]
     pub(crate) fn has_subject_bindings(&self) -> bool {
-        self.exchanges.get(self.subjects).outgoing_count > 0
+        let subjects = self.exchanges.get(self.subjects);
+        subjects.outgoing_count > 0 || subjects.followed.is_some()
     }
 
     /// Begins, or ceases, to note which patterns lead from the exchange of subjects.

@@ -1,6 +1,7 @@
 //! A virtual host: where its messages are routed to, and who subscribes in it.
 
 use crate::access::stored::Stored;
+use crate::policy::Policies;
 use crate::pubsub::Interest;
 use crate::routing::condition::Condition;
 use crate::routing::walk::Walk;
@@ -66,6 +67,8 @@ pub(crate) struct Vhost {
     pub(crate) router: Router,
     /// Who subscribes to direct messages.
     pub(crate) interest: Interest,
+    /// What its queues and exchanges follow.
+    pub(crate) policies: Policies,
     /// Its queues.
     pub(crate) queues: usize,
     /// Bytes that wait in them.

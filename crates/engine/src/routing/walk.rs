@@ -147,7 +147,7 @@ impl Router {
         }
         self.scratch.targets = targets;
         if next.is_none() && !walk.is_led_on {
-            let alternate = self.exchanges.get(own).options.alternate.as_deref();
+            let alternate = self.exchanges.get(own).alternate();
             if alternate == Some("") {
                 self.by_name(keys, out);
                 walk.looked_up_name = true;
@@ -165,7 +165,7 @@ impl Router {
             return;
         }
         let Router { exchanges, bindings, scratch, .. } = self;
-        let has_alternate = exchanges.get(own).options.alternate.is_some();
+        let has_alternate = exchanges.get(own).alternate().is_some();
         for id in scratch.conditional.drain(..) {
             let binding = bindings.get(id);
             let Some(condition) = binding.condition.as_deref() else { continue };

@@ -9,6 +9,7 @@ use super::Session;
 use super::members::SharedQueue;
 use super::own_queue::of_sessions;
 use crate::engine::Engine;
+use crate::foundation::timers::Timer;
 use crate::interface::name::fitting_name;
 use crate::interface::refusal::refuse;
 use crate::routing::QueueKey;
@@ -100,6 +101,8 @@ impl Engine {
         let queue = &mut self.queues[slot];
         self.topology.vhosts[queue.vhost].interest.share(&group);
         queue.shared = Some(SharedQueue::of(group));
+        self.topology.vhosts[queue.vhost].policies.lead(queue);
+        self.timers.reset(&mut queue.expires_at, None, Timer::Queue(slot));
     }
 
     /// A queue is shared, as a record or a snapshot says.

@@ -195,6 +195,7 @@ macro_rules! codec_tuple {
     };
 }
 
+codec_as!(i64 as u64: |number| number.cast_unsigned(), |number| Ok(number.cast_signed()));
 codec_tuple!(A, B);
 codec_tuple!(A, B, C);
 

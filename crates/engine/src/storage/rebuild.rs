@@ -312,6 +312,8 @@ fn vhost_of<'a>(definition: &Record<'a>) -> Option<&'a str> {
         | Record::ExchangeDeleted { vhost, .. }
         | Record::SubjectPermissionsSet { vhost, .. }
         | Record::VhostQuotaSet { vhost, .. }
+        | Record::PolicySet { vhost, .. }
+        | Record::PolicyCleared { vhost, .. }
         | Record::Bound { binding: BindingRecord { vhost, .. }, .. }
         | Record::Unbound(BindingRecord { vhost, .. }) => Some(vhost),
         Record::PermissionsSet(ref permissions) => Some(permissions.vhost),

@@ -11,8 +11,8 @@ use crate::routing::{BindingView, TargetView};
 use crate::storage::codec::{Malformed, Reader, Varint, Writer};
 use crate::storage::record::{BindingRecord, HeldRecord, SubscriptionRecord};
 use crate::{
-    BindingTarget, ExchangeOptions, ExchangeRules, PermissionListing, Quota, SubjectPermissions,
-    Time,
+    BindingTarget, ExchangeOptions, ExchangeRules, PermissionListing, Policy, PolicyKind, Quota,
+    SubjectPermissions, Time,
 };
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -135,6 +135,9 @@ impl Engine {
                 writer.put(options);
                 writer.text(self.definitions.name(vhost.router.declarer_of(name)));
             });
+            writer.list(vhost.policies.iter(), |(kind, name, policy)| {
+                (kind == PolicyKind::Operator, name, policy.clone())
+            });
         }
         writer.list(self.access.users(), |(name, user)| {
             (name, user.password_hash.as_str(), user.administrator)
@@ -147,7 +150,7 @@ impl Engine {
         writer.u64(queue.number);
         writer.text(&self.topology.vhosts[queue.vhost].name);
         writer.text(&queue.name);
-        writer.put(&queue.options);
+        writer.put(queue.declared());
         writer.text(self.definitions.name(queue.by));
         writer.u64(queue.next_seq);
         writer.varint(queue.lanes.len() as u64);
@@ -266,6 +269,9 @@ impl Engine {
                     }
                     Ok(())
                 })?;
+            }
+            for (operator, name, policy) in reader.get::<Vec<(bool, &str, Policy)>>()? {
+                self.replay_policy(vhost, operator, name, Some(&policy))?;
             }
         }
         for (name, password_hash, administrator) in reader.get::<Vec<(_, _, bool)>>()? {

@@ -54,6 +54,30 @@ pub(super) fn access_request(word: &str, words: &Words<'_>) -> Request {
                 _ => Request::SetQuota { user: text(1), quota },
             }
         }
+        "policy" => Request::SetPolicy {
+            vhost,
+            kind: policy_kind(words),
+            name: text(1),
+            policy: Box::new(policy(words)),
+        },
+        "clear-policy" => Request::ClearPolicy { vhost, kind: policy_kind(words), name: text(1) },
         other => panic!("unknown request '{other}'"),
+    }
+}
+
+fn policy_kind(words: &Words<'_>) -> PolicyKind {
+    if words.has("operator") { PolicyKind::Operator } else { PolicyKind::Ordinary }
+}
+
+/// `policy NAME PATTERN OPTION=VALUE...`
+pub(super) fn policy(words: &Words<'_>) -> Policy {
+    let options = words.0[3..].iter().filter_map(|word| word.split_once('='));
+    let options = options.filter(|(name, _)| !matches!(*name, "about" | "priority"));
+    let value = |text: &str| text.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Int);
+    Policy {
+        pattern: words.0[2].to_owned(),
+        applies_to: words.value("about").and_then(AppliesTo::named).unwrap_or_default(),
+        priority: words.number("priority").unwrap_or(0),
+        definition: options.map(|(name, text)| (name.to_owned(), value(text))).collect(),
     }
 }

@@ -17,6 +17,7 @@ mod discards;
 mod drain_pacing;
 mod durability;
 mod exactly_once;
+mod facts;
 mod filtered_pages;
 mod filters;
 mod grants;
@@ -39,6 +40,7 @@ mod options;
 mod page_in;
 mod pages;
 mod places;
+mod policies;
 mod purges;
 mod quotas;
 mod rebuild;
@@ -66,6 +68,16 @@ use crate::interface::limits::Limits;
 
 pub(crate) use crate::tests::conventions::CONVENTIONS;
 pub(crate) use crate::tests::host::TestHost;
+
+/// What a line of a scenario says of a policy.
+pub(crate) fn policy(line: &str) -> crate::Policy {
+    access_requests::policy(&host::Words(line.split_whitespace().collect()))
+}
+
+/// The same of a queue.
+pub(crate) fn queue_options(line: &str) -> crate::QueueOptions {
+    options::queue_options(&host::Words(line.split_whitespace().collect()))
+}
 
 /// Runs a scenario and compares each line's effects: also where what is settled, given
 /// back, or read back, at once takes many turns.

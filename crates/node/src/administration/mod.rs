@@ -9,7 +9,9 @@ use crate::connection::read_pause::WaitsFor;
 use crate::node::Node;
 use crate::options::Options;
 use crate::outbox::SlowConsumerInfo;
-use angarium_engine::{ChannelId, ConnectionId, Refusal, Reply, Request, ShardId, Time};
+use angarium_engine::{
+    ChannelId, ConnectionId, Publish, PublishFacts, Refusal, Reply, Request, ShardId, Time,
+};
 use angarium_protocol::{self as protocol, Figures, Traffic};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -126,6 +128,16 @@ impl Node {
         self.engine.disconnect(now, id, &mut self.effects);
         self.free_slot(id);
         self.administration.answers.push_back((ticket, answer));
+    }
+
+    /// Where a publish would go, and who would be refused; nothing is sent. At home.
+    pub fn publish_facts(
+        &mut self,
+        vhost: &str,
+        publish: &Publish<'_>,
+        user: Option<&str>,
+    ) -> Result<PublishFacts, Refusal> {
+        self.engine.publish_facts(vhost, publish, user)
     }
 
     /// What it was made with.

@@ -252,13 +252,13 @@ fn subscription_commands() -> [Command; 3] {
 fn group(name: &'static str, about: &'static str) -> Command {
     verb(name, about).subcommand_required(true).arg_required_else_help(true)
 }
-fn verb(name: &'static str, about: &'static str) -> Command {
+pub(super) fn verb(name: &'static str, about: &'static str) -> Command {
     Command::new(name).about(about)
 }
-fn list() -> Command {
+pub(super) fn list() -> Command {
     verb("list", "Lists them")
 }
-fn name(shown: &'static str) -> Arg {
+pub(super) fn name(shown: &'static str) -> Arg {
     let help = match shown {
         "ID" => "As `connection list` shows it",
         "USER" => "The user's name",
@@ -267,11 +267,11 @@ fn name(shown: &'static str) -> Arg {
     };
     Arg::new("name").value_name(shown).required(true).help(help)
 }
-fn flag(name: &'static str, help: &'static str) -> Arg {
+pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 /// The flag of one of the options that declarations have.
-fn option_flag<O>(option: &OptionDefinition<O>) -> Arg {
+pub(super) fn option_flag<O>(option: &OptionDefinition<O>) -> Arg {
     let mut help = option.what.to_owned();
     help[..1].make_ascii_uppercase();
     match option.kind {
@@ -283,13 +283,13 @@ fn option_flag<O>(option: &OptionDefinition<O>) -> Arg {
     }
     .help(help)
 }
-fn value(name: &'static str, shown: &'static str, help: &'static str) -> Arg {
+pub(super) fn value(name: &'static str, shown: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(shown).help(help)
 }
-fn vhost() -> Arg {
+pub(super) fn vhost() -> Arg {
     value("vhost", "NAME", "The virtual host").default_value("/")
 }
-fn any_vhost() -> Arg {
+pub(super) fn any_vhost() -> Arg {
     value("vhost", "NAME", "Only this virtual host")
 }
 

@@ -7,6 +7,9 @@ mod administer;
 mod amqp;
 mod consume;
 mod definitions;
+mod explain;
+#[cfg(test)]
+mod explain_tests;
 mod http_client;
 #[cfg(test)]
 mod http_tests;
@@ -14,6 +17,9 @@ mod journal;
 #[cfg(test)]
 mod nats_monitor_tests;
 mod output;
+mod policy;
+#[cfg(test)]
+mod policy_tests;
 mod publish;
 #[cfg(test)]
 mod rabbitmq_tests;
@@ -44,6 +50,7 @@ const EXAMPLES: &str = "Examples:
   angarium consume hello                        print messages as they come
   angarium queue list --json                    what is there, for programs
   angarium top                                  what it does now, live
+  angarium explain queue hello                  why its messages wait, and what has to happen
   angarium user add ada --administrator         a user; the password is read from standard input
   angarium bench --help                         measure any broker
 
@@ -65,6 +72,8 @@ pub fn command_line() -> Command {
         .subcommand(serve_command())
         .subcommands(administer::commands())
         .subcommand(definitions::command())
+        .subcommand(policy::command())
+        .subcommand(explain::command())
         .subcommand(administer::with_broker(top::command()))
         .subcommand(publish::Publish::augment_args(Command::new("publish")))
         .subcommand(consume::Consume::augment_args(Command::new("consume")))
@@ -117,6 +126,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         "publish" => parsed(matches).and_then(|arguments| publish::run(&arguments)),
         "consume" => parsed(matches).and_then(|arguments| consume::run(&arguments)),
         "definitions" => definitions::run(matches),
+        "policy" => policy::run(matches),
+        "explain" => explain::run(matches),
         "top" => top::run(matches),
         "journal" => parsed(matches).and_then(|arguments| journal::run(&arguments)),
         "bench" => match parsed(matches) {

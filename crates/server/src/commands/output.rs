@@ -63,7 +63,7 @@ fn cell(value: &Value) -> String {
 }
 
 /// Text without backslashes; quotes need no escape, since no cell is quoted.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"")
 }
 

@@ -81,6 +81,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<(), String> {
     }
     let connections_max = http::CONNECTIONS_MAX;
     let endpoints = Endpoints { tcp, nats_monitoring, unix, connections_max };
+    http::take_definitions(mailboxes.clone(), &settings)
+        .inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
     http::start(endpoints, mailboxes.clone(), settings.clone())?;
     listen_to_signals(sources, settings, level, mailboxes.home().clone())?;
     let say = |text: &str| {

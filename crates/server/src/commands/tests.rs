@@ -24,7 +24,8 @@ mod users;
 
 /// A broker on free ports of this host; ends with its value.
 pub(super) struct Running {
-    mailbox: Mailbox,
+    pub(super) mailbox: Mailbox,
+    pub(super) settings: Settings,
     pub(super) shards: Option<reactor::Running>,
     amqp: String,
     pub(super) nats: String,
@@ -100,9 +101,10 @@ impl Running {
             unix: Some(unix),
             connections_max: 8,
         };
-        http::start(endpoints, mailboxes.clone(), http_settings).unwrap();
+        http::start(endpoints, mailboxes.clone(), http_settings.clone()).unwrap();
         let mailbox = mailboxes.home().clone();
-        Running { mailbox, shards: Some(broker), amqp, nats, http, nats_monitoring, folder }
+        let (settings, shards) = (http_settings, Some(broker));
+        Running { mailbox, settings, shards, amqp, nats, http, nats_monitoring, folder }
     }
 
     fn uri(&self) -> String {

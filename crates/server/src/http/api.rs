@@ -81,11 +81,11 @@ impl IntoResponse for Failure {
     }
 }
 
-type Answer<T = Outcome> = Result<Json<T>, Failure>;
+pub(super) type Answer<T = Outcome> = Result<Json<T>, Failure>;
 type Name = Path<String>;
 /// A virtual host, and a name in it.
-type Pair = Path<(String, String)>;
-type Asked = Query<Parameters>;
+pub(super) type Pair = Path<(String, String)>;
+pub(super) type Asked = Query<Parameters>;
 
 /// What came of a change.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -119,7 +119,7 @@ impl Outcome {
 }
 
 /// A body that is refused in our own words.
-pub(super) struct Body<T>(T);
+pub(super) struct Body<T>(pub(super) T);
 
 impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<State> for Body<T> {
     type Rejection = Failure;
@@ -139,7 +139,7 @@ impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<State> for Body<
 #[serde(default)]
 pub(super) struct Parameters {
     /// The only virtual host that is listed.
-    vhost: Option<String>,
+    pub(super) vhost: Option<String>,
     /// Only what nobody uses is deleted.
     if_unused: bool,
     /// Only what is empty is deleted.
@@ -148,6 +148,12 @@ pub(super) struct Parameters {
     client: Option<String>,
     /// Why a connection is closed.
     reason: Option<String>,
+    /// The routing key of a message.
+    pub(super) key: Option<String>,
+    /// Its headers: an object in JSON.
+    pub(super) headers: Option<String>,
+    /// The only user who is looked at.
+    pub(super) user: Option<String>,
 }
 
 pub(super) async fn view<T: Send + 'static>(
@@ -176,7 +182,7 @@ pub(super) async fn perform(
     Ok(reply)
 }
 
-async fn carry_out(state: &Shared, vhost: &str, request: Request) -> Answer {
+pub(super) async fn carry_out(state: &Shared, vhost: &str, request: Request) -> Answer {
     Ok(Json(match perform(state, vhost, request).await?? {
         Reply::Queue { name, messages, consumers } => Outcome {
             name: Some(name),

@@ -4,7 +4,7 @@ use super::mailboxes::State;
 use super::request_types::QuotaBody;
 use super::subjects;
 use crate::authenticate::NO_PASSWORD;
-use angarium_engine::{Binding, BindingTarget, Request};
+use angarium_engine::{Binding, BindingTarget, Policy, PolicyKind, Request};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::convert::Infallible;
@@ -24,6 +24,13 @@ pub(super) struct Administrator {
 pub(super) struct Shared {
     state: State,
     pub(super) administrator: Administrator,
+}
+
+impl Shared {
+    /// What is asked for by the broker itself.
+    pub(super) fn of(state: State, administrator: Administrator) -> Shared {
+        Shared { state, administrator }
+    }
 }
 
 impl Deref for Shared {
@@ -125,6 +132,29 @@ impl Change {
             Request::Unbind(binding) => {
                 change("unbind", &binding.source, here(), Some(ends(binding)))
             }
+            _ => Change::of_policy(request),
+        }
+    }
+
+    fn of_policy(request: &Request) -> Option<Change> {
+        let change = |action, name: &str, vhost: &str, detail| {
+            Some(Change { action, name: name.to_owned(), vhost: Some(vhost.to_owned()), detail })
+        };
+        match request {
+            Request::SetPolicy { vhost, kind, name, policy } => {
+                let action = match kind {
+                    PolicyKind::Ordinary => "set policy",
+                    PolicyKind::Operator => "set operator policy",
+                };
+                change(action, name, vhost, Some(says(policy)))
+            }
+            Request::ClearPolicy { vhost, kind, name } => {
+                let action = match kind {
+                    PolicyKind::Ordinary => "clear policy",
+                    PolicyKind::Operator => "clear operator policy",
+                };
+                change(action, name, vhost, None)
+            }
             _ => None,
         }
     }
@@ -159,6 +189,18 @@ fn on_one_line(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }
 
+/// What a policy says.
+fn says(policy: &Policy) -> String {
+    let Policy { pattern, applies_to, priority, definition } = policy;
+    let set = definition.iter().map(|(name, value)| match value.as_int() {
+        Some(number) => format!("{name} {number}"),
+        None => format!("{name} '{}'", value.as_text().unwrap_or_default()),
+    });
+    let set: Vec<String> = set.collect();
+    let about = applies_to.name();
+    format!("'{pattern}' of {about}, priority {priority}: {}", set.join(", "))
+}
+
 fn administers(is_administrator: bool) -> String {
     if is_administrator { "administrator" } else { "no administrator" }.to_owned()
 }
@@ -174,7 +216,7 @@ fn ends(binding: &Binding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use angarium_engine::{Bound, ExchangeRules, Quota};
+    use angarium_engine::{AppliesTo, Bound, ExchangeRules, Quota, Value};
 
     #[test]
     fn changes_are_logged_without_secrets() {
@@ -242,5 +284,18 @@ mod tests {
                 .map(|it| (it.action, it.name.as_str(), it.vhost.as_deref(), it.detail.as_deref()));
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn policies_are_logged_with_what_they_say() {
+        let definition = [("max-length".to_owned(), Value::Int(3))].into();
+        let (pattern, applies_to) = ("^a".to_owned(), AppliesTo::Queues);
+        let policy = Policy { pattern, applies_to, priority: 2, definition };
+        let (kind, vhost, name) = (PolicyKind::Operator, "v".to_owned(), "p".to_owned());
+        let request = Request::SetPolicy { vhost, kind, name, policy: Box::new(policy) };
+        let change = Change::of(&request, "here").unwrap();
+        assert_eq!((change.action, change.name.as_str()), ("set operator policy", "p"));
+        assert_eq!(change.vhost.as_deref(), Some("v"));
+        assert_eq!(change.detail.as_deref(), Some("'^a' of queues, priority 2: max-length 3"));
     }
 }

@@ -5,6 +5,7 @@
 mod api;
 mod audit;
 mod auth;
+mod explain;
 mod hosts;
 mod listings;
 mod mailboxes;
@@ -13,6 +14,7 @@ mod metrics;
 mod nats_monitor;
 mod openapi;
 mod operations;
+mod policies;
 mod rabbitmq;
 mod request_types;
 mod serve;
@@ -25,4 +27,4 @@ pub(crate) use hosts::machine_name;
 pub use mailboxes::Mailboxes;
 #[cfg(test)]
 pub(crate) use serve::BODY_BYTES_MAX;
-pub use serve::{CONNECTIONS_MAX, Endpoints, start};
+pub use serve::{CONNECTIONS_MAX, Endpoints, start, take_definitions};

@@ -2,8 +2,10 @@
 
 use super::api::{self, Outcome, Parameters};
 use super::audit::Shared;
+use super::explain::{self, Explanation};
 use super::mailboxes::State;
 use super::openapi::{self, Describe, Operation};
+use super::policies::{self, PolicyBody, PolicyView};
 use super::request_types::{
     AdministratorBody, BindingBody, ExchangeBody, PasswordBody, PermissionBody, QueueBody,
     QuotaBody, SubscriptionBody, UserBody,
@@ -123,6 +125,48 @@ const OPERATIONS: &[Operation] = &[
         schema::<KeysBody>,
         || put(api::exchange_keys),
     ),
+    shows("/policies", "Policies.", schema::<Vec<PolicyView>>, || get(policies::list)).with(OF_ONE),
+    puts(
+        "/policies/{vhost}/{name}",
+        "Sets a policy: options for what has a name that its pattern matches.",
+        schema::<PolicyBody>,
+        || put(policies::put),
+    ),
+    deletes("/policies/{vhost}/{name}", "Takes a policy away.", || delete(policies::delete)),
+    puts(
+        "/operator-policies/{vhost}/{name}",
+        "Sets an operator policy, which bounds what others say.",
+        schema::<PolicyBody>,
+        || put(policies::put_operators),
+    ),
+    deletes("/operator-policies/{vhost}/{name}", "Takes an operator policy away.", || {
+        delete(policies::delete_operators)
+    }),
+    shows(
+        "/explain/queue/{vhost}/{name}",
+        "Why a queue holds what it holds, and what has to happen for it to move.",
+        schema::<Explanation>,
+        || get(explain::queue),
+    ),
+    shows(
+        "/explain/message/{vhost}/{queue}/{place}",
+        "Why a message waits where it does; place 1 is handed out first.",
+        schema::<Explanation>,
+        || get(explain::message),
+    ),
+    shows(
+        "/explain/connection/{id}",
+        "Why a connection is held, and what it has open.",
+        schema::<Explanation>,
+        || get(explain::connection),
+    ),
+    shows(
+        "/explain/publish/{vhost}/{exchange}",
+        "Where a message would go, and who would be refused; nothing is sent.",
+        schema::<Explanation>,
+        || get(explain::publish),
+    )
+    .with(&["key", "headers", "user"]),
     shows("/exchanges", "Exchanges.", schema::<Vec<ExchangeView>>, || get(api::exchanges))
         .with(OF_ONE),
     puts("/exchanges/{vhost}/{name}", "Declares an exchange.", schema::<ExchangeBody>, || {

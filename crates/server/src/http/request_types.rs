@@ -337,7 +337,7 @@ impl BindingBody {
     }
 }
 
-fn engine_value(value: &serde_json::Value) -> Value {
+pub(super) fn engine_value(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::Null,
         serde_json::Value::Bool(value) => Value::Bool(*value),

@@ -64,6 +64,16 @@ pub struct Endpoints {
     pub connections_max: usize,
 }
 
+/// Takes over the definitions of the file that a setting names, if one does. Errors: there is none, or it has
+/// none; what single ones are refused for is logged.
+pub fn take_definitions(mailboxes: Mailboxes, settings: &Settings) -> Result<(), String> {
+    let Some(file) = &settings.definitions_file else { return Ok(()) };
+    let state = State { mailboxes, settings: Arc::new(settings.clone()) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot take definitions over: {error}"))?;
+    runtime.block_on(rabbitmq::take_file(state, file))
+}
+
 /// Serves on a thread of its own until the process ends.
 pub fn start(endpoints: Endpoints, mailboxes: Mailboxes, settings: Settings) -> Result<(), String> {
     let state = State { mailboxes, settings: Arc::new(settings) };

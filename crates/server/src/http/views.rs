@@ -7,8 +7,8 @@ use crate::authenticate::NO_PASSWORD;
 use crate::http::request_types::QuotaBody;
 use crate::reactor::Shard;
 use angarium_engine::{
-    Discards, Durability, PermissionListing, QUEUE_OPTIONS, QueueListing, QueueOptions,
-    SessionExpiry, UserListing, Value as Typed, VhostListing,
+    Arguments, Discards, Durability, Engine, Followed, PermissionListing, QUEUE_OPTIONS,
+    QueueListing, QueueOptions, SessionExpiry, UserListing, Value as Typed, VhostListing,
 };
 use angarium_journal::State;
 use angarium_node::WaitsFor;
@@ -32,6 +32,10 @@ pub(super) struct QueueView {
     pub(super) copies: u32,
     /// Its options that are not the default, by the names that declarations use.
     pub(super) options: serde_json::Map<String, Value>,
+    /// The policies it follows, and the options that they set together.
+    pub(super) policy: Option<String>,
+    pub(super) operator_policy: Option<String>,
+    pub(super) effective_policy_definition: serde_json::Map<String, Value>,
     pub(super) exclusive: bool,
     pub(super) auto_delete: bool,
     pub(super) ready: u64,
@@ -140,6 +144,9 @@ pub(super) struct ExchangeView {
     pub(super) internal: bool,
     pub(super) delaying: bool,
     pub(super) alternate: Option<String>,
+    /// The policies it follows.
+    pub(super) policy: Option<String>,
+    pub(super) operator_policy: Option<String>,
 }
 
 /// One named subscription.
@@ -348,6 +355,8 @@ pub(super) fn exchanges(
             internal: exchange.options.internal,
             delaying: exchange.options.delaying,
             alternate: exchange.options.alternate.clone(),
+            policy: exchange.followed.policy.map(str::to_owned),
+            operator_policy: exchange.followed.operator_policy.map(str::to_owned),
         });
     Part { rows: shown.collect(), places: engine.exchange_places() }
 }
@@ -367,6 +376,19 @@ fn shown_options(options: &QueueOptions) -> serde_json::Map<String, Value> {
     set.collect()
 }
 
+/// Values of options, by the names that declarations use.
+pub(super) fn option_fields(options: &Arguments) -> Map<String, Value> {
+    options.iter().map(|(name, value)| (name.replace('-', "_"), json_value(value))).collect()
+}
+
+/// The options that follow from policies together.
+fn effective(engine: &Engine, vhost: &str, of: Followed<'_>) -> Map<String, Value> {
+    if of == Followed::default() {
+        return Map::new();
+    }
+    option_fields(&engine.policy_definition(vhost, of))
+}
+
 /// Queues, or those of one virtual host.
 pub(super) fn queues(
     shard: &mut Shard,
@@ -375,10 +397,13 @@ pub(super) fn queues(
 ) -> Part<QueueView> {
     let engine = shard.node.engine();
     let rows = engine.list_queues_in(places).filter(|queue| is_meant(vhost, queue.vhost));
-    Part { rows: rows.map(|queue| queue_view(&queue)).collect(), places: engine.queue_places() }
+    Part {
+        rows: rows.map(|queue| queue_view(engine, &queue)).collect(),
+        places: engine.queue_places(),
+    }
 }
 
-fn queue_view(queue: &QueueListing<'_>) -> QueueView {
+fn queue_view(engine: &Engine, queue: &QueueListing<'_>) -> QueueView {
     QueueView {
         vhost: queue.vhost.to_owned(),
         name: queue.name.to_owned(),
@@ -387,6 +412,9 @@ fn queue_view(queue: &QueueListing<'_>) -> QueueView {
         r#type: queue.options.queue_type.name(),
         copies: 1,
         options: shown_options(queue.options),
+        policy: queue.followed.policy.map(str::to_owned),
+        operator_policy: queue.followed.operator_policy.map(str::to_owned),
+        effective_policy_definition: effective(engine, queue.vhost, queue.followed),
         exclusive: queue.options.exclusive,
         auto_delete: queue.options.auto_delete,
         ready: queue.ready,

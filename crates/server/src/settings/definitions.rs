@@ -258,6 +258,10 @@ settings! {
     /// HTTP, and passwords sent to it from elsewhere can be read on the way.
     http("http"): Option<SocketAddr> = Some(at([127, 0, 0, 1], 15672)), Restart;
 
+    /// Definitions that are taken over at each start, a file as `angarium definitions export` or RabbitMQ
+    /// writes it. What is there already stays; what cannot be taken over is logged with the reason. Without
+    /// the file, or where it is none, the broker does not start.
+    definitions_file("definitions-file"): Option<PathBuf> = None, Restart;
     /// Names by which HTTP requests may address the broker, besides IP addresses, `localhost` and the
     /// machine's own name, or `*` for any. Requests to other names are refused: a web page whose name is made
     /// to lead here (DNS rebinding) could else read what this broker says. `/health` and `/ready` answer to

@@ -15,7 +15,7 @@ use crate::storage::codec::{
 };
 use crate::{
     Arguments, Binding, BindingTarget, Bound, ExchangeOptions, ExchangeRules, PermissionListing,
-    Position, QueueOptions, Quota, Responses, SessionExpiry, SlowConsumerPolicy,
+    Policy, Position, QueueOptions, Quota, Responses, SessionExpiry, SlowConsumerPolicy,
     SubjectPermissions, SubjectRules, Time,
 };
 use std::ops::RangeInclusive;
@@ -277,6 +277,10 @@ codec_enum! {
         71 Drained { session: u64, at: u64, queue: u64, entries: Vec<Entry> },
         /// Messages of a log before a number are gone, no page in part.
         72 Trimmed { log: u64, before: u64 },
+        /// A policy, new or changed; `operator`: it is one of the operator's.
+        80 PolicySet { vhost: &'a str, operator: bool, name: &'a str, policy: Policy },
+        /// It is gone.
+        81 PolicyCleared { vhost: &'a str, operator: bool, name: &'a str },
     }
 }
 
@@ -287,6 +291,7 @@ codec_fields!(<'a> RetainedRecord<'a>: vhost, subject, number, expires, position
     persistent);
 codec_fields!(<'a> PermissionListing<'a>: user, vhost, configure, write, read);
 codec_fields!(<'a> SubjectRules: allow, deny);
+codec_fields!(<'a> Policy: pattern, applies_to, priority, definition);
 codec_fields!(<'a> Responses: messages, within);
 codec_fields!(<'a> ExchangeRules: publish, subscribe);
 codec_fields!(<'a> SubjectPermissions: publish, subscribe, responses);

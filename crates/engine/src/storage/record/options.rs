@@ -4,8 +4,8 @@ use crate::interface::limits::VALUE_DEPTH_MAX;
 use crate::selector::{Filter, ParseOptions};
 use crate::storage::codec::{Codec, Malformed, Reader, Writer};
 use crate::{
-    Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, OptionDefinition, QUEUE_OPTIONS,
-    QueueOptions, Value,
+    AppliesTo, Arguments, EXCHANGE_OPTIONS, ExchangeKind, ExchangeOptions, OptionDefinition,
+    QUEUE_OPTIONS, QueueOptions, Value,
 };
 
 /// Bytes of a stored filter's text, and terms: operators may have lowered limits since it was made.
@@ -29,6 +29,16 @@ impl Codec<'_> for Filter {
             ..ParseOptions::default()
         };
         Filter::parse(text, &options).map_err(|error| format!("the filter '{text}': {error}"))
+    }
+}
+
+impl Codec<'_> for AppliesTo {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u8(self.number());
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<AppliesTo, Malformed> {
+        let number = reader.u8()?;
+        AppliesTo::numbered(number).ok_or_else(|| format!("policies about {number} are unknown"))
     }
 }
 

@@ -208,6 +208,12 @@ impl Engine {
                 self.vhost_slot(vhost)?;
                 self.access.set_vhost_quota(vhost, *quota);
             }
+            Record::PolicySet { vhost, operator, name, policy } => {
+                self.replay_policy(vhost, *operator, name, Some(policy))?;
+            }
+            Record::PolicyCleared { vhost, operator, name } => {
+                self.replay_policy(vhost, *operator, name, None)?;
+            }
             Record::PermissionsCleared { user, vhost } => {
                 self.access.clear_permissions(user, vhost);
             }
@@ -458,6 +464,7 @@ impl Engine {
         self.sessions_recovered(now);
         self.drop_memberless(fx);
         self.logs_recovered(fx);
+        self.policies_recovered(now, fx);
         self.drop_what_is_too_much(now, fx);
         let lanes = self.queues.iter().flat_map(|(_, queue)| queue.lanes.iter());
         let mut entries = lanes.flat_map(|lane| lane.entries());

@@ -7,12 +7,13 @@ use super::super::mailboxes::State;
 use super::answer::{Answer, Refused, carry_out, changed};
 use super::auth::{ADMINISTRATOR, MONITORING, tags};
 use super::broker::node_name;
+use super::limits;
 use super::list::{Pair, Parameters, check_vhost, home_rows, page};
 use super::read::{Body, Flag, TagList};
 use super::rows::Which;
 use crate::authenticate::{self, NO_PASSWORD};
 use crate::reactor::Shard;
-use angarium_engine::Request;
+use angarium_engine::{Quota, Request};
 use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -122,15 +123,16 @@ pub(super) async fn user_rows(state: &Shared) -> Answer<Vec<Value>> {
     let shared: State = (**state).clone();
     let look = move |shard: &mut Shard| {
         let engine = shard.node.engine();
-        let user = |name: &str, is_administrator| {
+        let user = |name: &str, is_administrator, quota: &Quota| {
             let stored = engine.password_hash(name).unwrap_or_default();
             let (algorithm, hash) = authenticate::exported(stored);
             json!({
-                "name": name, "tags": tags(&shared, name, is_administrator), "limits": {},
+                "name": name, "tags": tags(&shared, name, is_administrator),
+                "limits": limits::shown(quota, limits::OF_USERS).unwrap_or_default(),
                 "password_hash": hash, "hashing_algorithm": algorithm,
             })
         };
-        engine.list_users().map(|it| user(it.name, it.administrator)).collect()
+        engine.list_users().map(|it| user(it.name, it.administrator, &it.quota)).collect()
     };
     Ok(state.mailboxes.home().ask(look).await?)
 }

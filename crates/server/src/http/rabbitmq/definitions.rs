@@ -4,12 +4,14 @@ use super::super::audit::Shared;
 use super::access;
 use super::answer::Answer;
 use super::broker::{PRODUCT, RABBITMQ_VERSION, VERSION};
-use super::limits;
 use super::list::check_vhost;
 use super::lists;
+use super::parameters;
+use super::policies;
 use super::rates::Rates;
 use super::rows::Which;
 use super::topic_permissions;
+use angarium_engine::PolicyKind;
 use axum::extract::Path;
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
@@ -50,7 +52,11 @@ async fn inside(
     let queue = ["name", "durable", "auto_delete", "type", "arguments"];
     let exchange = ["name", "type", "durable", "auto_delete", "internal", "arguments"];
     let binding = ["source", "destination", "destination_type", "routing_key", "arguments"];
+    let within = which.vhost.as_deref();
+    let policy = ["name", "pattern", "apply-to", "priority", "definition"];
+    let policies = policies::shown(state, PolicyKind::Ordinary, within).await?;
     let all = [
+        ("policies", fields(policies, place, &policy)),
         ("queues", fields(queues, place, &queue)),
         ("exchanges", fields(exchanges, place, &exchange)),
         ("bindings", fields(bindings, place, &binding)),
@@ -67,9 +73,6 @@ fn with_head(mut rest: Map<String, Value>) -> Json<Value> {
     ] {
         rest.insert(name.to_owned(), version.into());
     }
-    for none in ["parameters", "policies"] {
-        rest.entry(none).or_insert_with(|| json!([]));
-    }
     Json(rest.into())
 }
 
@@ -82,14 +85,7 @@ pub(super) async fn export(state: Shared, Extension(rates): Extension<Rates>) ->
     put("permissions", access::permission_rows(&state).await?.into());
     put("topic_permissions", topic_permissions::rows(&state).await?.into());
     put("global_parameters", json!([]));
-    let limits = limits::vhost_rows(&state).await?;
-    let limits = limits.into_iter().map(|mut row| {
-        json!({
-            "component": "vhost-limits", "name": "limits", "vhost": row["vhost"].take(),
-            "value": row["value"].take(),
-        })
-    });
-    put("parameters", limits.collect());
+    put("parameters", parameters::rows(&state, None).await?.into());
     Ok(with_head(all))
 }
 
@@ -99,6 +95,12 @@ pub(super) async fn export_vhost(
     Path(vhost): Path<String>,
 ) -> Answer {
     check_vhost(&state, &vhost).await?;
+    let mut parameters = parameters::rows(&state, Some(&vhost)).await?;
+    for parameter in parameters.iter_mut().filter_map(Value::as_object_mut) {
+        parameter.remove("vhost");
+    }
     let which = Which { vhost: Some(vhost), name: None };
-    Ok(with_head(inside(&state, &rates, &which, &[]).await?))
+    let mut all = inside(&state, &rates, &which, &[]).await?;
+    all.insert("parameters".to_owned(), parameters.into());
+    Ok(with_head(all))
 }

@@ -4,21 +4,25 @@
 //! nothing.
 
 use super::super::api::ANY_VHOST;
-use super::super::audit::Shared;
+use super::super::audit::{Administrator, Shared};
+use super::super::mailboxes::State;
 use super::access::{self, UserBody};
 use super::answer::{Answer, Refused, carry_out};
 use super::auth::ADMINISTRATOR;
 use super::limits;
 use super::list::check_vhost;
+use super::parameters;
+use super::policies::{self, PolicyBody};
 use super::read::Body;
 use super::topic_permissions::{self, TopicBody};
 use super::topology::{BindingBody, ExchangeBody, QueueBody};
-use angarium_engine::{BindingTarget, Request};
+use angarium_engine::{BindingTarget, PolicyKind, Request};
 use axum::Json;
-use axum::extract::{Path, Query};
+use axum::extract::{self, Query};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What a file has. What is not named here is not looked at.
 #[derive(Debug, Default, Deserialize)]
@@ -30,7 +34,7 @@ pub(super) struct Definitions {
     topic_permissions: Vec<TopicDefinition>,
     parameters: Vec<Parameter>,
     global_parameters: Vec<Parameter>,
-    policies: Vec<Parameter>,
+    policies: Vec<PolicyDefinition>,
     exchanges: Vec<Declared<ExchangeBody>>,
     queues: Vec<Declared<QueueBody>>,
     bindings: Vec<BindingDefinition>,
@@ -44,6 +48,8 @@ struct VhostDefinition {
 #[derive(Debug, Deserialize)]
 struct UserDefinition {
     name: String,
+    #[serde(default)]
+    limits: Map<String, Value>,
     #[serde(flatten)]
     body: UserBody,
 }
@@ -65,7 +71,15 @@ struct TopicDefinition {
     body: TopicBody,
 }
 
-/// A parameter or a policy.
+#[derive(Debug, Deserialize)]
+struct PolicyDefinition {
+    name: String,
+    vhost: Option<String>,
+    #[serde(flatten)]
+    body: PolicyBody,
+}
+
+/// A parameter.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Parameter {
@@ -134,6 +148,11 @@ pub(super) async fn all(
     Query(How { check: checks }): Query<How>,
     Body(definitions): Body<Definitions>,
 ) -> Answer {
+    Ok(Json(json!(take_over(state, checks, definitions).await?)))
+}
+
+/// Takes over all that a file has; `checks`: only says what of it could be.
+async fn take_over(state: Shared, checks: bool, definitions: Definitions) -> Answer<Report> {
     let mut import = Import { state, checks, vhost: None, report: Report::default() };
     import.vhosts(definitions.vhosts).await;
     import.users(definitions.users).await?;
@@ -144,21 +163,41 @@ pub(super) async fn all(
         import.leave("global parameter", &parameter.name, None, why);
     }
     import.parameters(definitions.parameters).await;
-    import.policies(definitions.policies);
+    import.policies(definitions.policies).await;
     import.topology(definitions.exchanges, definitions.queues, definitions.bindings).await;
-    Ok(Json(json!(import.report)))
+    Ok(import.report)
+}
+
+/// Takes over what a file has that a setting names, and logs what came of it.
+pub(in crate::http) async fn take_file(state: State, file: &Path) -> Result<(), String> {
+    let shown = file.display();
+    let text = std::fs::read(file).map_err(|error| format!("cannot read '{shown}': {error}"))?;
+    let definitions = serde_json::from_slice(&text)
+        .map_err(|error| format!("'{shown}' is no file of definitions: {error}"))?;
+    let by = Administrator { user: None, from: "the setting definitions-file".to_owned() };
+    let report = take_over(Shared::of(state, by), false, definitions).await;
+    let report =
+        report.map_err(|refused| format!("definitions of '{shown}': {}", refused.reason))?;
+    for Left { kind, name, vhost, why } in &report.left {
+        tracing::warn!(kind, name, vhost, why, "a definition is not taken over");
+    }
+    let taken: Vec<String> =
+        report.taken.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    let (taken, left) = (taken.join(", "), report.left.len());
+    tracing::info!(file = %shown, taken, left, "definitions are there");
+    Ok(())
 }
 
 pub(super) async fn into_vhost(
     state: Shared,
-    Path(vhost): Path<String>,
+    extract::Path(vhost): extract::Path<String>,
     Query(How { check: checks }): Query<How>,
     Body(definitions): Body<Definitions>,
 ) -> Answer {
     check_vhost(&state, &vhost).await?;
     let mut import = Import { state, checks, vhost: Some(vhost), report: Report::default() };
     import.parameters(definitions.parameters).await;
-    import.policies(definitions.policies);
+    import.policies(definitions.policies).await;
     import.topology(definitions.exchanges, definitions.queues, definitions.bindings).await;
     Ok(Json(json!(import.report)))
 }
@@ -208,10 +247,11 @@ impl Import {
 
     async fn users(&mut self, users: Vec<UserDefinition>) -> Answer<()> {
         let present = access::user_rows(&self.state).await?;
-        for UserDefinition { name, body } in users {
+        for UserDefinition { name, limits, body } in users {
             let present = present.iter().find(|row| row["name"] == name.as_str());
             let done = self.user(&name, &body, present).await;
             self.note("user", &name, None, done);
+            self.user_limits(&name, &limits).await;
             let tags = body.tags.unwrap_or_default().0;
             for tag in tags.iter().filter(|tag| *tag != ADMINISTRATOR) {
                 let why =
@@ -220,6 +260,20 @@ impl Import {
             }
         }
         Ok(())
+    }
+
+    async fn user_limits(&mut self, user: &str, given: &Map<String, Value>) {
+        for (limit, value) in given {
+            let done = match limits::limit_of(value) {
+                Ok(value) if self.checks => limits::check_user_limit(limit, value),
+                Ok(value) => {
+                    let set = limits::set_user_limit(&self.state, user.to_owned(), limit, value);
+                    set.await.map(drop)
+                }
+                Err(refused) => Err(refused),
+            };
+            self.note("user limit", limit, None, done);
+        }
     }
 
     async fn user(&self, name: &str, body: &UserBody, present: Option<&Value>) -> Answer<()> {
@@ -262,10 +316,20 @@ impl Import {
         }
     }
 
-    /// Limits of virtual hosts are parameters in these files.
+    /// Limits of virtual hosts, and operator policies, are parameters in these files.
     async fn parameters(&mut self, parameters: Vec<Parameter>) {
         for Parameter { component, vhost, name, value } in parameters {
-            if component != "vhost-limits" {
+            if component == policies::COMPONENT {
+                let place = self.place(vhost);
+                match serde_json::from_value(value) {
+                    Ok(body) => self.policy(PolicyKind::Operator, place, &name, &body).await,
+                    Err(why) => {
+                        self.leave("operator policy", &name, Some(&place), why.to_string());
+                    }
+                }
+                continue;
+            }
+            if component != parameters::LIMITS {
                 let why = format!("'{component}' is not offered");
                 self.leave("parameter", &name, vhost.as_deref(), why);
                 continue;
@@ -279,20 +343,46 @@ impl Import {
     }
 
     async fn limit(&self, vhost: String, limit: &str, value: &Value) -> Answer<()> {
-        let number =
-            value.as_i64().ok_or_else(|| Refused::bad(format!("'{value}' is no number")))?;
-        let value = u64::try_from(number).ok();
+        let value = limits::limit_of(value)?;
         if self.checks {
             return limits::check_vhost_limit(limit, value);
         }
         limits::set_vhost_limit(&self.state, vhost, limit, value).await.map(drop)
     }
 
-    fn policies(&mut self, policies: Vec<Parameter>) {
-        for policy in policies {
-            let why = "policies are not offered: give queues and exchanges their arguments";
-            self.leave("policy", &policy.name, policy.vhost.as_deref(), why);
+    async fn policies(&mut self, policies: Vec<PolicyDefinition>) {
+        for PolicyDefinition { name, vhost, body } in policies {
+            let place = self.place(vhost);
+            self.policy(PolicyKind::Ordinary, place, &name, &body).await;
         }
+    }
+
+    /// Sets a policy with those of its options that there are here; the others are named.
+    async fn policy(&mut self, kind: PolicyKind, vhost: String, name: &str, body: &PolicyBody) {
+        let what = match kind {
+            PolicyKind::Ordinary => "policy",
+            PolicyKind::Operator => "operator policy",
+        };
+        let (policy, others) = match body.policy() {
+            Ok(read) => read,
+            Err(refused) => return self.leave(what, name, Some(&vhost), refused.reason),
+        };
+        for other in &others {
+            let why = format!("its option '{other}' is not offered");
+            self.leave(what, name, Some(&vhost), why);
+        }
+        if policy.definition.is_empty() && !others.is_empty() {
+            return;
+        }
+        let done = match policy.check(kind) {
+            Ok(()) => {
+                let (vhost, name) = (vhost.clone(), name.to_owned());
+                let policy = Box::new(policy);
+                self.ask(ANY_VHOST, Request::SetPolicy { vhost, kind, name, policy }).await
+            }
+            Err(refusal) => Err(refusal.into()),
+        };
+        self.note(what, name, Some(&vhost), done);
     }
 
     async fn topology(

@@ -15,10 +15,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The limits that there are.
-type Known = &'static [(&'static str, Bound)];
+pub(super) type Known = &'static [(&'static str, Bound)];
 
 const OF_VHOSTS: Known = &[("max-connections", Bound::Connections), ("max-queues", Bound::Queues)];
-const OF_USERS: Known = &[("max-connections", Bound::Connections)];
+pub(super) const OF_USERS: Known = &[("max-connections", Bound::Connections)];
 
 /// A limit; below 0: none.
 #[derive(Debug, Deserialize)]
@@ -33,7 +33,7 @@ impl LimitBody {
 }
 
 /// The limits that a quota sets, or none.
-fn shown(quota: &Quota, known: Known) -> Option<Map<String, Value>> {
+pub(super) fn shown(quota: &Quota, known: Known) -> Option<Map<String, Value>> {
     let set = known
         .iter()
         .filter_map(|(name, bound)| Some(((*name).to_owned(), quota.get(*bound)?.into())));
@@ -54,6 +54,36 @@ fn changed(mut quota: Quota, known: Known, name: &str, value: Option<u64>) -> An
     }
     quota.set(*bound, value);
     Ok(quota)
+}
+
+/// The number that a limit is given; below 0: none.
+pub(super) fn limit_of(value: &Value) -> Answer<Option<u64>> {
+    let number = value.as_i64().ok_or_else(|| Refused::bad(format!("'{value}' is no number")))?;
+    Ok(u64::try_from(number).ok())
+}
+
+/// Gives a virtual host these limits, and takes those away that are not among them.
+pub(super) async fn replace_vhost_limits(
+    state: &Shared,
+    vhost: String,
+    given: &Map<String, Value>,
+) -> Answer<()> {
+    let named = vhost.clone();
+    let look = move |shard: &mut Shard| shard.node.engine().vhost_quota(&named);
+    let mut quota = state.mailboxes.home().ask(look).await?;
+    for (_, bound) in OF_VHOSTS {
+        quota.set(*bound, None);
+    }
+    for (name, value) in given {
+        quota = changed(quota, OF_VHOSTS, name, limit_of(value)?)?;
+    }
+    carry_out(state, ANY_VHOST, Request::SetVhostQuota { vhost, quota }).await?;
+    Ok(())
+}
+
+/// Whether users have such a limit, and it may be this.
+pub(super) fn check_user_limit(name: &str, value: Option<u64>) -> Answer<()> {
+    changed(Quota::default(), OF_USERS, name, value).map(drop)
 }
 
 /// Whether virtual hosts have such a limit, and it may be this.
@@ -118,7 +148,7 @@ pub(super) async fn set_vhost_limit(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn set_user_limit(
+pub(super) async fn set_user_limit(
     state: &Shared,
     user: String,
     name: &str,

@@ -18,6 +18,8 @@ mod lists;
 mod messages;
 mod metrics;
 mod page;
+mod parameters;
+mod policies;
 mod properties;
 mod rates;
 mod read;
@@ -26,6 +28,7 @@ mod topic_permissions;
 mod topology;
 
 use super::mailboxes::State;
+use angarium_engine::PolicyKind;
 use answer::Refused;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
@@ -34,7 +37,9 @@ use axum::{Router, middleware};
 
 pub(super) use auth::PREFIX;
 pub(super) use broker::channels;
+pub(super) use import::take_file;
 pub(super) use metrics::Figures;
+pub(super) use properties::message_properties;
 pub(super) use rates::Rates;
 
 /// Largest body of what carries many definitions, or a message.
@@ -60,6 +65,8 @@ pub(super) fn routes(state: State) -> Router<State> {
         .merge(client_routes())
         .merge(access_routes())
         .merge(limit_routes())
+        .merge(policy_routes("/policies", PolicyKind::Ordinary))
+        .merge(policy_routes("/operator-policies", PolicyKind::Operator))
         .merge(large_routes())
         .merge(missing_routes())
         .method_not_allowed_fallback(wrong_method)
@@ -155,6 +162,7 @@ fn access_routes() -> Router<State> {
 
 fn limit_routes() -> Router<State> {
     let of_vhost = put(limits::put_vhost_limit).delete(limits::delete_vhost_limit);
+    let parameter = get(parameters::one).put(parameters::put).delete(parameters::delete);
     let of_user = put(limits::put_user_limit).delete(limits::delete_user_limit);
     Router::new()
         .route("/vhost-limits", get(limits::of_vhosts))
@@ -163,6 +171,22 @@ fn limit_routes() -> Router<State> {
         .route("/user-limits", get(limits::of_users))
         .route("/user-limits/{user}", get(limits::of_user))
         .route("/user-limits/{user}/{name}", of_user)
+        .route("/parameters", get(parameters::all))
+        .route("/parameters/{component}", get(parameters::of_component))
+        .route("/parameters/{component}/{vhost}", get(parameters::of_vhost))
+        .route("/parameters/{component}/{vhost}/{name}", parameter)
+}
+
+fn policy_routes(path: &str, kind: PolicyKind) -> Router<State> {
+    let all = move |state, query| policies::list(state, kind, None, query);
+    let of_vhost = move |state, vhost, query| policies::list(state, kind, Some(vhost), query);
+    let one = get(move |state, place| policies::one(state, kind, place))
+        .put(move |state, place, body| policies::put(state, kind, place, body))
+        .delete(move |state, place| policies::delete(state, kind, place));
+    Router::new()
+        .route(path, get(all))
+        .route(&format!("{path}/{{vhost}}"), get(of_vhost))
+        .route(&format!("{path}/{{vhost}}/{{name}}"), one)
 }
 
 fn large_routes() -> Router<State> {
@@ -176,26 +200,12 @@ fn large_routes() -> Router<State> {
 
 /// What there is none of: it lists as empty, and cannot be set.
 fn missing_routes() -> Router<State> {
-    let policies = || async {
-        Refused::not_offered("policies are not offered: give queues and exchanges their arguments")
-    };
-    let parameters = || async { Refused::not_offered("runtime parameters are not offered") };
+    let parameters = || async { Refused::not_offered("global parameters are not offered") };
     let none = || async { Refused::none("there is none of that name") };
-    let mut router = Router::new()
+    Router::new()
         .route("/feature-flags", get(broker::empty))
         .route("/deprecated-features", get(broker::empty))
         .route("/deprecated-features/used", get(broker::empty))
         .route("/global-parameters", get(broker::empty))
         .route("/global-parameters/{name}", get(none).put(parameters).delete(none))
-        .route("/parameters", get(broker::empty))
-        .route("/parameters/{component}", get(broker::empty))
-        .route("/parameters/{component}/{vhost}", get(broker::empty))
-        .route("/parameters/{component}/{vhost}/{name}", get(none).put(parameters).delete(none));
-    for kind in ["/policies", "/operator-policies"] {
-        router = router
-            .route(kind, get(broker::empty))
-            .route(&format!("{kind}/{{vhost}}"), get(broker::empty))
-            .route(&format!("{kind}/{{vhost}}/{{name}}"), get(none).put(policies).delete(none));
-    }
-    router
 }

@@ -104,6 +104,18 @@ impl GivenProperties {
     }
 }
 
+/// Properties that are nothing but these headers, an object in JSON, as they are sent.
+pub(in crate::http) fn message_properties(headers: Option<&str>) -> Result<Vec<u8>, String> {
+    let headers: Value = match headers {
+        Some(text) => serde_json::from_str(text).map_err(|why| format!("headers: {why}"))?,
+        None => Value::Null,
+    };
+    let properties = GivenProperties::read(json!({ "headers": headers }))?;
+    let mut bytes = Vec::new();
+    properties.lent()?.encode(&mut bytes);
+    Ok(bytes)
+}
+
 /// As they are shown, from how they came.
 pub(super) fn shown_properties(raw: &[u8]) -> Value {
     let Ok(properties) = Properties::decode(raw) else { return json!({}) };

@@ -5,7 +5,9 @@ use super::super::views::json_object;
 use super::broker::node_name;
 use super::rates::{Counts, Rates, counts_of_queue, lengths};
 use crate::reactor::Shard;
-use angarium_engine::{Arguments, BindingListing, ExchangeListing, QueueListing, fnv_1a};
+use angarium_engine::{
+    Arguments, BindingListing, Engine, ExchangeListing, Followed, QueueListing, fnv_1a,
+};
 use angarium_protocol::amqp091::declaration;
 use serde_json::{Map, Value, json};
 use std::ops::Range;
@@ -54,14 +56,25 @@ pub(super) fn arguments(arguments: &Arguments) -> Map<String, Value> {
     json_object(arguments.iter())
 }
 
+/// The options that follow from policies together.
+fn effective(engine: &Engine, vhost: &str, of: Followed<'_>) -> Map<String, Value> {
+    if of == Followed::default() {
+        return Map::new();
+    }
+    arguments(&engine.policy_definition(vhost, of))
+}
+
 pub(super) fn queues(shard: &mut Shard, places: Range<usize>, which: &Which) -> Part<QueueRow> {
     let engine = shard.node.engine();
     let node = node_name();
     let queues = engine.list_queues_in(places).filter(|it| which.has(it.vhost, it.name));
-    Part { rows: queues.map(|it| queue(&it, &node)).collect(), places: engine.queue_places() }
+    Part {
+        rows: queues.map(|it| queue(engine, &it, &node)).collect(),
+        places: engine.queue_places(),
+    }
 }
 
-fn queue(queue: &QueueListing<'_>, node: &str) -> QueueRow {
+fn queue(engine: &Engine, queue: &QueueListing<'_>, node: &str) -> QueueRow {
     let options = queue.options;
     let row = json!({
         "name": queue.name,
@@ -76,9 +89,9 @@ fn queue(queue: &QueueListing<'_>, node: &str) -> QueueRow {
         "members": [node],
         "online": [node],
         "state": if queue.unreadable.is_some() { "stopped" } else { "running" },
-        "policy": null,
-        "operator_policy": null,
-        "effective_policy_definition": {},
+        "policy": queue.followed.policy,
+        "operator_policy": queue.followed.operator_policy,
+        "effective_policy_definition": effective(engine, queue.vhost, queue.followed),
         "consumers": queue.consumers,
         "memory": queue.resident_bytes,
         "message_bytes": queue.ready_bytes,
@@ -109,7 +122,8 @@ fn exchange(exchange: &ExchangeListing<'_>) -> Value {
         "auto_delete": exchange.options.auto_delete,
         "internal": exchange.options.internal,
         "arguments": arguments(&with),
-        "policy": null,
+        "policy": exchange.followed.policy,
+        "operator_policy": exchange.followed.operator_policy,
     })
 }
 
