@@ -179,7 +179,8 @@ limits! {
     /// together; at least 1.
     page_entries: usize = 1024,
     /// Messages that are held back until they are due, all together; each costs some 70 bytes of
-    /// memory besides its payload. One more is refused as if it could not be stored.
+    /// memory besides its payload. One more is refused as if it could not be stored, and so is one more
+    /// of a user who has three quarters of that.
     delayed_max: usize = 4_000_000,
     /// Messages that are retained, all together; each costs some 200 bytes of memory besides its subject.
     retained_max: usize = 1_000_000,

@@ -3,11 +3,12 @@
 //! They leave by due time, then by arrival. What memory has no room for is read back when its turn
 //! has come, a bounded piece at a time; nothing behind it overtakes it.
 
+use crate::access::definitions::Declarer;
 use crate::channel::Channel;
 use crate::engine::Engine;
 use crate::foundation::timers::Timer;
 use crate::publish::fanouts::{Extent, Then};
-use crate::publish::held::{DelayKey, Held, HeldBytes};
+use crate::publish::held::{DelayKey, Held, HeldSums};
 use crate::publish::taken::{Taken, Unwanted};
 use crate::queue::blob::{Blob, ENTRY_COST};
 use crate::queue::entry::NOWHERE;
@@ -45,7 +46,7 @@ pub(crate) struct Delays {
     /// What memory is counted for those.
     resident: u64,
     /// Of all of them, whether or not they are in memory.
-    pub(crate) bytes: HeldBytes,
+    pub(crate) sums: HeldSums,
     /// They are due and cannot be read. They stay, out of the way of the others; another start of
     /// the broker asks for them again.
     unreadable: BTreeMap<DelayKey, Held>,
@@ -67,7 +68,7 @@ impl Delays {
         self.next_number = self.next_number.max(key.number.saturating_add(1));
         let before = self.due.insert(key.number, key.due);
         let before = before.and_then(|due| self.waiting.remove(&DelayKey { due, ..key }));
-        before.iter().for_each(|before| self.bytes.went(before));
+        before.iter().for_each(|before| self.sums.went(before));
         self.add(key, held);
         before
     }
@@ -76,17 +77,22 @@ impl Delays {
     pub(crate) fn forget(&mut self, number: u64) -> Option<Held> {
         let due = self.due.remove(&number)?;
         let held = self.waiting.remove(&DelayKey { due, number })?;
-        self.bytes.went(&held);
+        self.sums.went(&held);
         Some(held)
     }
 
     fn add(&mut self, key: DelayKey, held: Held) {
-        self.bytes.came(&held);
+        self.sums.came(&held);
         self.waiting.insert(key, held);
     }
 
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.unreadable.len()
+    }
+
+    /// Whether a user may have no further one, where there may be `most`: a quarter of them is for others.
+    fn is_full_for(&self, user: Declarer, most: usize) -> bool {
+        self.len() >= most || self.sums.messages_of_user(user) >= most - most / 4
     }
 
     /// All of them.
@@ -155,12 +161,12 @@ impl Engine {
         let fits = self.delays.resident + cost <= limits.queue_resident_bytes_max
             && cost <= self.memory_left();
         let is_stored = persistent || !fits;
-        if self.delays.len() >= limits.delayed_max
+        let is_full = self.delays.is_full_for(by, limits.delayed_max);
+        if is_full
             || (is_stored && self.storage.state != StorageState::Ready)
             || self.storage.state == StorageState::NoMemory
         {
             self.counters.not_stored += 1;
-            let is_full = self.delays.len() >= self.options.limits.delayed_max;
             let why = if is_full { Unwanted::TooManyDelayed } else { Unwanted::NotStored };
             return Taken { refused: Some(why), ..Taken::default() };
         }
@@ -388,7 +394,7 @@ impl Engine {
         }
         let delays = &mut self.delays;
         let held = delays.waiting.remove(&key).or_else(|| delays.unreadable.remove(&key))?;
-        delays.bytes.went(&held);
+        delays.sums.went(&held);
         self.snapshot_held_first(key, held);
         Some(held)
     }

@@ -36,25 +36,37 @@ pub(crate) struct DelayKey {
     pub(crate) number: u64,
 }
 
-/// Bytes of all messages that are held back, by virtual host and by who published them.
-#[derive(Debug, Default)]
-pub(crate) struct HeldBytes {
-    vhosts: BTreeMap<u32, u64>,
-    users: BTreeMap<Declarer, u64>,
+/// Messages that are held back, and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    messages: usize,
+    bytes: u64,
 }
 
-impl HeldBytes {
+/// What is held back, by virtual host and by who published it.
+#[derive(Debug, Default)]
+pub(crate) struct HeldSums {
+    vhosts: BTreeMap<u32, Sum>,
+    users: BTreeMap<Declarer, Sum>,
+}
+
+impl HeldSums {
     pub(crate) fn came(&mut self, held: &Held) {
-        *self.vhosts.entry(held.vhost).or_default() += u64::from(held.bytes);
-        *self.users.entry(held.by).or_default() += u64::from(held.bytes);
+        let sums =
+            [self.vhosts.entry(held.vhost).or_default(), self.users.entry(held.by).or_default()];
+        for sum in sums {
+            sum.messages += 1;
+            sum.bytes += u64::from(held.bytes);
+        }
     }
 
     pub(crate) fn went(&mut self, held: &Held) {
-        fn take<K: Ord>(bytes: &mut BTreeMap<K, u64>, of: K, less: u32) {
-            if let Some(all) = bytes.get_mut(&of) {
-                *all -= u64::from(less);
-                if *all == 0 {
-                    bytes.remove(&of);
+        fn take<K: Ord>(sums: &mut BTreeMap<K, Sum>, of: K, less: u32) {
+            if let Some(sum) = sums.get_mut(&of) {
+                sum.messages -= 1;
+                sum.bytes -= u64::from(less);
+                if sum.messages == 0 {
+                    sums.remove(&of);
                 }
             }
         }
@@ -62,11 +74,18 @@ impl HeldBytes {
         take(&mut self.users, held.by, held.bytes);
     }
 
-    pub(crate) fn in_vhost(&self, vhost: u32) -> u64 {
-        self.vhosts.get(&vhost).copied().unwrap_or(0)
+    /// Bytes of those in a virtual host.
+    pub(crate) fn bytes_in_vhost(&self, vhost: u32) -> u64 {
+        self.vhosts.get(&vhost).map_or(0, |sum| sum.bytes)
     }
 
-    pub(crate) fn of_user(&self, user: Declarer) -> u64 {
-        self.users.get(&user).copied().unwrap_or(0)
+    /// Bytes of those that a user published.
+    pub(crate) fn bytes_of_user(&self, user: Declarer) -> u64 {
+        self.users.get(&user).map_or(0, |sum| sum.bytes)
+    }
+
+    /// How many a user published.
+    pub(crate) fn messages_of_user(&self, user: Declarer) -> usize {
+        self.users.get(&user).map_or(0, |sum| sum.messages)
     }
 }

@@ -242,14 +242,14 @@ impl Engine {
     /// very many queues.
     pub(crate) fn stored_in(&self, vhost: u32) -> u64 {
         self.topology.vhosts[vhost].stored.bytes()
-            + self.delays.bytes.in_vhost(vhost)
+            + self.delays.sums.bytes_in_vhost(vhost)
             + self.agenda.wide.outstanding_in(vhost)
     }
 
     /// Bytes stored in a user's queues, or out of them and not settled, and those that it has published with
     /// a delay.
     pub(crate) fn stored_by(&self, user: Declarer) -> u64 {
-        self.access.owned_bytes(self.definitions.name(user)) + self.delays.bytes.of_user(user)
+        self.access.owned_bytes(self.definitions.name(user)) + self.delays.sums.bytes_of_user(user)
     }
 }
 

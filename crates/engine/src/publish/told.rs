@@ -107,7 +107,10 @@ impl Engine {
             }
             Unwanted::TooManyDelayed => {
                 let most = self.options.limits.delayed_max;
-                let text = format!("{most} messages are delayed, as many as may be");
+                let text = format!(
+                    "as many messages are delayed as may be: {most}, and three quarters of that of one \
+                     user"
+                );
                 Refusal::new(RefusalKind::LimitExceeded, text)
             }
             Unwanted::Unroutable => {

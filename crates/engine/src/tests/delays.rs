@@ -150,6 +150,23 @@ fn more_than_the_limit_are_refused() {
 }
 
 #[test]
+fn one_user_leaves_a_quarter_of_the_limit_to_others() {
+    let mut host = prepared(Limits { delayed_max: 8, ..Limits::default() });
+    for line in ["a user bob hash", "a permit bob .* .* .*", "login b bob"] {
+        host.run(line);
+    }
+    delay(&mut host, 0..7, 1, "");
+    assert_eq!(host.engine.counters().not_stored, 1, "ann has six");
+    for number in 7..10 {
+        host.run(&format!("b publish x k {number} delay=100"));
+    }
+    assert_eq!(host.engine.counters().not_stored, 2, "bob has the other two");
+    host.run("time 100");
+    delay(&mut host, 10..11, 1, "");
+    assert_eq!(host.engine.counters().not_stored, 2, "there is room again");
+}
+
+#[test]
 fn a_crash_among_them_loses_none() {
     for with_snapshot in [false, true] {
         for answered in 0..6 {

@@ -411,7 +411,7 @@ settings! {
     /// Longest time a message may be delayed.
     delay_max("delay-max"): Span = YEAR, Restart;
     /// Delayed messages at once; each takes some 80 bytes of memory besides its body, and all together an
-    /// eighth of `memory-max` at most.
+    /// eighth of `memory-max` at most. One user may have three quarters of them.
     delayed_messages("delayed-messages"): u64 = 4_000_000, Restart;
     /// Retained messages at once; one more is refused. Each takes some 200 bytes of memory besides its topic,
     /// and all together a quarter of `memory-max` at most. 0: messages are not retained.
