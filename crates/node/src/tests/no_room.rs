@@ -1,4 +1,4 @@
-//! What clients and operators are told where the disk has no room for any record.
+//! What clients and operators hear where the disk has no room for any record.
 
 use super::host::{Host, Said};
 use super::queue;
