@@ -174,7 +174,8 @@ impl NodeEffects {
 
     /// Begins a call into a protocol handler.
     #[inline]
-    pub(crate) fn begin_call(&mut self) {
+    pub(crate) fn begin_call(&mut self, now: Time) {
+        self.spill.now = now;
         self.stalls.clear_slow();
         self.has_stored = false;
         self.has_outrun = false;

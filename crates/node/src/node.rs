@@ -340,7 +340,7 @@ impl Node {
     /// Ends a turn: consumers with room get messages, answered connections go on,
     /// a due checkpoint is made.
     pub fn end_turn(&mut self, now: Time) {
-        self.effects.begin_call();
+        self.effects.begin_call(now);
         self.take_inbox(now);
         self.answer(now);
         if !self.connections.connection_queries.looks.is_empty() {

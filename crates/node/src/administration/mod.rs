@@ -63,7 +63,7 @@ impl Node {
         self.administration.asked += 1;
         let ticket = Ticket(self.administration.asked);
         self.administration.waiting.insert(id, ticket);
-        self.effects.begin_call();
+        self.effects.begin_call(now);
         match self.await_endings(id, vhost, request) {
             Ok(Some(request)) => self.ask_as_administrator(now, id, vhost, request),
             Ok(None) => self.end_some_connections(now),

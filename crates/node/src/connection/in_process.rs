@@ -27,7 +27,7 @@ impl Node {
         if !self.effects.in_process.has(id) {
             return;
         }
-        self.effects.begin_call();
+        self.effects.begin_call(now);
         let channel = ChannelId { connection: id, number: CHANNEL };
         self.engine.request(now, channel, request, &mut self.effects);
         self.answer(now);

@@ -118,7 +118,7 @@ impl Node {
             }
             let end = input.len().min(used.saturating_add(portion));
             let before = self.engine.taken();
-            self.effects.begin_call();
+            self.effects.begin_call(now);
             let mut context = Context { now, engine: &mut self.engine, host: &mut self.effects };
             let result = connection.handler.receive(&mut context, &input[used..end]);
             let published = self.engine.taken() - before;

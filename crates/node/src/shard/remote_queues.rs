@@ -305,7 +305,7 @@ impl Node {
             ToHome::Settle { channel, settle, annotations } => {
                 let Some(channel) = self.served_channel(from, channel) else { return };
                 self.note_remote_input(now, channel.connection, bytes);
-                self.effects.begin_call();
+                self.effects.begin_call(now);
                 let fx = &mut self.effects;
                 let settled = self.engine.settle_annotated(now, channel, settle, annotations, fx);
                 if let Err(refusal) = settled {
@@ -321,7 +321,7 @@ impl Node {
                 let Some(Value::Request(request)) = values.pop_front() else { return };
                 let Some(channel) = self.served_channel(from, channel) else { return };
                 self.note_remote_input(now, channel.connection, bytes);
-                self.effects.begin_call();
+                self.effects.begin_call(now);
                 self.engine.request(now, channel, request, &mut self.effects);
                 self.tell_what_it_did(channel);
                 // Before what others do next: the cancelling of what was just begun, say.
@@ -367,7 +367,7 @@ impl Node {
         let mut further = Vec::new();
         let publish =
             Publish::parse(message, &mut further, carried.body.as_ref()).expect(UNDERSTOOD);
-        self.effects.begin_call();
+        self.effects.begin_call(now);
         let (engine, fx) = (&mut self.engine, &mut self.effects);
         let published = match number {
             None => engine.publish(now, channel, &publish, fx),

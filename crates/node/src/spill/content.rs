@@ -2,7 +2,7 @@
 //! record, in a chunk of its own.
 
 use super::record::{self, Recipient, Record};
-use angarium_engine::{Bytes, MessageView, share};
+use angarium_engine::{Bytes, MessageView, Time, share};
 
 /// A full chunk's.
 #[derive(Clone, Debug)]
@@ -79,12 +79,13 @@ impl Filling {
     /// no other; `false`: it has a part that is too long.
     pub(super) fn begin(
         &mut self,
+        now: Time,
         message: &MessageView<'_>,
         emission: u64,
         is_alone: bool,
     ) -> bool {
         let start = self.bytes.len();
-        if !record::begin(&mut self.bytes, message) {
+        if !record::begin(&mut self.bytes, now, message) {
             return false;
         }
         match message.shared.filter(|_| is_alone && start == 0) {

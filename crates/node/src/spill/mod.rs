@@ -22,7 +22,9 @@ use self::content::Filling;
 use self::record::Recipient;
 use crate::outbox::Whose;
 use crate::spill::slow_consumer::SlowConsumer;
-use angarium_engine::{Bytes, ChannelId, ConnectionId, DirectMessage, Lost, MessageView, ShardId};
+use angarium_engine::{
+    Bytes, ChannelId, ConnectionId, DirectMessage, Lost, MessageView, ShardId, Time,
+};
 use angarium_protocol::amended;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -118,6 +120,8 @@ pub struct Spill {
     options: SpillOptions,
     /// It reports the bytes on the disk for all shards.
     is_home: bool,
+    /// When the call at hand began.
+    pub(crate) now: Time,
     /// The part of the disk space that is its own.
     own_max: u64,
     slow_consumers: BTreeMap<u32, SlowConsumer>,
@@ -263,7 +267,7 @@ impl Spill {
             self.seal();
         }
         let is_alone = size > self.options.chunk_bytes;
-        if !self.open.begin(&message, direct.emission, is_alone) {
+        if !self.open.begin(self.now, &message, direct.emission, is_alone) {
             return Err(SpillLoss::Limit);
         }
         self.stats.messages += 1;
@@ -366,7 +370,11 @@ impl Spill {
             slow_consumer_policy: None,
             emission: 0,
             route: 0,
-            message: MessageView { shared: self.handed.as_ref(), ..record.message },
+            message: MessageView {
+                shared: self.handed.as_ref(),
+                ttl: record.ttl(self.now),
+                ..record.message
+            },
         })
     }
 
@@ -407,6 +415,7 @@ impl Spill {
                 slow_consumer.offset = bytes;
                 continue;
             };
+            let is_expired = record.is_expired(self.now);
             match record.recipient(id, slow_consumer.recipient) {
                 Some((at, recipient)) => {
                     slow_consumer.recipient = at + 1;
@@ -414,7 +423,14 @@ impl Spill {
                     let subscriptions = &mut slow_consumer.subscriptions;
                     let subscription = subscriptions.get_mut(recipient.subscription as usize);
                     let Some(subscription) = subscription else { continue };
-                    subscription.read += Lost::one(recipient.missed.into());
+                    let count = Lost::one(recipient.missed.into());
+                    subscription.read += count;
+                    if is_expired {
+                        let Whose { channel, tag } = subscription.whose;
+                        let connection = slow_consumer.connection;
+                        self.lost.push((ChannelId { connection, number: channel }, tag, count));
+                        continue;
+                    }
                     return Ok(NextPlace { chunk: number, offset, recipient });
                 }
                 None => {

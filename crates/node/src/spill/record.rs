@@ -2,13 +2,17 @@
 //!
 //! Stored bytes are not trusted: what does not fit together is no record.
 
-use angarium_engine::{Annotations, Bytes, Format, MessageView};
+use angarium_engine::{Annotations, Bytes, Format, MessageView, Time};
+use std::time::Duration;
 
-/// Length of all, format, flags, lengths of exchange, key, properties and body.
-const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + 2 + 4 + 4;
+/// Length of all, format, flags, priority, when its time to live is over, lengths of exchange, key,
+/// properties and body.
+const HEAD_BYTES: usize = 4 + 1 + 1 + 1 + 8 + 2 + 2 + 4 + 4;
 /// A slow consumer, one of its subscriptions, how many it missed before.
 pub(super) const RECIPIENT_BYTES: usize = 4 + 4 + 4;
 const PERSISTENT: u8 = 1;
+/// Its time to live does not end.
+const NEVER: Time = Time(u64::MAX);
 
 /// What a spilled message shows of what the broker knows besides: nothing. Its properties have been changed
 /// already where that changes them.
@@ -39,7 +43,7 @@ pub(super) fn size(message: &MessageView<'_>) -> usize {
 }
 
 /// Appends a message up to its body; `false`: it has a part that is too long for the layout.
-pub(super) fn begin(out: &mut Vec<u8>, message: &MessageView<'_>) -> bool {
+pub(super) fn begin(out: &mut Vec<u8>, now: Time, message: &MessageView<'_>) -> bool {
     let MessageView { exchange, routing_key, properties, body, .. } = message;
     let (Ok(length), Ok(exchange_length), Ok(key_length)) = (
         u32::try_from(size(message)),
@@ -51,6 +55,9 @@ pub(super) fn begin(out: &mut Vec<u8>, message: &MessageView<'_>) -> bool {
     out.extend_from_slice(&length.to_le_bytes());
     out.push(message.format.0);
     out.push(if message.persistent { PERSISTENT } else { 0 });
+    out.push(message.priority);
+    let expires = message.ttl.map_or(NEVER, |ttl| now.plus(ttl));
+    out.extend_from_slice(&expires.0.to_le_bytes());
     out.extend_from_slice(&exchange_length.to_le_bytes());
     out.extend_from_slice(&key_length.to_le_bytes());
     for part in [properties, body] {
@@ -78,7 +85,9 @@ pub(super) fn add_recipient(out: &mut Vec<u8>, start: usize, apart: usize, recip
 pub(super) struct Record<'a> {
     /// Bytes of all of it.
     pub(super) bytes: usize,
+    /// Without its time to live.
     pub(super) message: MessageView<'a>,
+    expires: Time,
     recipients: &'a [u8],
 }
 
@@ -87,8 +96,11 @@ impl<'a> Record<'a> {
     /// before.
     pub(super) fn read(bytes: &'a [u8], apart: Option<(&'a [u8], &'a [u8])>) -> Option<Record<'a>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
-        let [a, b, c, d, format, flags, e, f, g, h, i, j, k, l, m, n, o, p] = *head;
-        let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        let (length, head) = head.split_first_chunk::<4>()?;
+        let ([format, flags, priority], head) = head.split_first_chunk::<3>()?;
+        let (expires, head) = head.split_first_chunk::<8>()?;
+        let [e, f, g, h, i, j, k, l, m, n, o, p] = *head.first_chunk::<12>()?;
+        let bytes = u32::from_le_bytes(*length) as usize;
         let [exchange_bytes, key_bytes] = [[e, f], [g, h]].map(u16::from_le_bytes);
         let [properties_bytes, body_bytes] =
             [[i, j, k, l], [m, n, o, p]].map(|bytes| u32::from_le_bytes(bytes) as usize);
@@ -104,17 +116,28 @@ impl<'a> Record<'a> {
         let message = MessageView {
             exchange: std::str::from_utf8(exchange).ok()?,
             routing_key: std::str::from_utf8(key).ok()?,
-            format: Format(format),
+            format: Format(*format),
             properties,
             body,
             shared: None,
             persistent: flags & PERSISTENT != 0,
-            priority: 0,
+            priority: *priority,
             ttl: None,
             annotations: &NO_ANNOTATIONS,
         };
+        let expires = Time(u64::from_le_bytes(*expires));
         let is_whole = recipients.len().is_multiple_of(RECIPIENT_BYTES);
-        is_whole.then_some(Record { bytes, message, recipients })
+        is_whole.then_some(Record { bytes, message, expires, recipients })
+    }
+
+    /// Whether its time to live is over.
+    pub(super) fn is_expired(&self, now: Time) -> bool {
+        self.expires <= now
+    }
+
+    /// What is left of its time to live, if that ends.
+    pub(super) fn ttl(&self, now: Time) -> Option<Duration> {
+        (self.expires != NEVER).then(|| self.expires.since(now))
     }
 
     /// The next recipient, from number `from` on, that is this slow consumer; and its number.
@@ -144,7 +167,7 @@ pub(super) mod tests {
             body,
             shared: None,
             persistent: true,
-            priority: 0,
+            priority: 7,
             ttl: None,
             annotations: &NO_ANNOTATIONS,
         };
@@ -162,7 +185,9 @@ pub(super) mod tests {
 
     /// Appends a message.
     fn add(bytes: &mut Vec<u8>, key: &str) {
-        assert!(begin(bytes, &delivery(key, b"body").message));
+        let ttl = (key == "short").then_some(Duration::from_secs(5));
+        let message = MessageView { ttl, ..delivery(key, b"body").message };
+        assert!(begin(bytes, Time(1_000_000), &message));
         bytes.extend_from_slice(b"body");
     }
 
@@ -189,6 +214,23 @@ pub(super) mod tests {
         assert_eq!(of(1, 3), None);
         assert_eq!(of(2, 0), Some((1, 0, 7)));
         assert_eq!(of(3, 0), None);
+    }
+
+    #[test]
+    fn what_is_left_of_a_time_to_live_comes_back() {
+        for (key, now, ttl, is_expired) in [
+            ("long", 9_000_000, None, false),
+            ("short", 2_000_000, Some(Duration::from_secs(4)), false),
+            ("short", 6_000_000, Some(Duration::ZERO), true),
+        ] {
+            let mut bytes = Vec::new();
+            add(&mut bytes, key);
+            let recipient = Recipient { slow_consumer: 1, subscription: 0, missed: 0 };
+            add_recipient(&mut bytes, 0, 0, recipient);
+            let record = Record::read(&bytes, None).unwrap();
+            assert_eq!((record.ttl(Time(now)), record.is_expired(Time(now))), (ttl, is_expired));
+            assert_eq!(record.message.priority, 7);
+        }
     }
 
     #[test]

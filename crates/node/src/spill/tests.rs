@@ -1,6 +1,7 @@
 //! The log by itself: slow consumers as letters, messages as numbers, a disk in memory.
 
 mod bodies;
+mod expiry;
 mod shards;
 
 use super::record::tests::delivery;
@@ -10,6 +11,7 @@ use angarium_engine::{Annotations, DirectMessage, MessageView};
 use angarium_journal::{Fault, FaultyStorage, Storage};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// The log, its disk and its slow consumers.
 struct TestHost {
@@ -20,6 +22,8 @@ struct TestHost {
     slow_consumers: BTreeMap<char, u32>,
     emission: u64,
     missed: BTreeMap<char, u64>,
+    /// How long messages live.
+    ttl: Option<Duration>,
 }
 
 impl TestHost {
@@ -43,6 +47,7 @@ impl TestHost {
             slow_consumers: BTreeMap::new(),
             emission: 0,
             missed: BTreeMap::new(),
+            ttl: None,
         };
         (0..shards).map(effects).collect()
     }
@@ -55,7 +60,7 @@ impl TestHost {
         for name in slow_consumers.chars() {
             let channel = ChannelId { connection: ConnectionId(name.into()), number: 0 };
             let message = delivery(&key, &body);
-            let shared = MessageView { shared: Some(&body), ..message.message };
+            let shared = MessageView { shared: Some(&body), ttl: self.ttl, ..message.message };
             let message =
                 DirectMessage { channel, emission: self.emission, message: shared, ..message };
             let known = self.slow_consumers.get(&name).copied();

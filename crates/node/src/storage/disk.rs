@@ -62,7 +62,7 @@ impl Node {
         let durable = journal.durable();
         if durable > before {
             // Answers that waited for the flush are about what was told at some time before.
-            self.effects.begin_call();
+            self.effects.begin_call(now);
             self.effects.news_in_call = self.effects.links.last_news;
             self.engine.durable(Position(durable.0), &mut self.effects);
         }
