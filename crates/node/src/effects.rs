@@ -19,7 +19,7 @@ use angarium_engine::{
     ShardId, Shards, Subscribe, Time,
 };
 use angarium_journal::{Journal, SharedRecord};
-use angarium_protocol::{ConnectionQuery, Credentials, Host, Writer};
+use angarium_protocol::{ConnectionQuery, Credentials, Host, ToldTopics, Writer};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes that a message of a batch takes beside its content and its names, or fewer.
@@ -105,6 +105,7 @@ pub(crate) struct NodeEffects {
     pub(crate) doubted: Vec<(ShardId, ConnectionId)>,
     /// Virtual hosts and names of queues that were created with fewer copies than asked for; some of many.
     pub(crate) lacking_copies: Vec<(String, String)>,
+    pub(crate) broker_topics: ToldTopics,
     /// Why logins were refused, except those whose credentials the host found wrong.
     pub(crate) refused_logins: VecDeque<String>,
     /// Something was stored in a queue during this call into a handler.
@@ -194,6 +195,7 @@ impl NodeEffects {
         self.end_stalls(waiting);
         self.links.reset(connection);
         self.stalls.reset(connection);
+        self.broker_topics.watching.remove(&connection);
         self.outbox[slot].renew();
     }
 
@@ -580,6 +582,10 @@ impl Host for NodeEffects {
 
     fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery) {
         self.connection_queries.push((connection, query));
+    }
+
+    fn broker_topics(&mut self) -> Option<&mut ToldTopics> {
+        Some(&mut self.broker_topics)
     }
 
     fn login_refused(&mut self, why: String) {

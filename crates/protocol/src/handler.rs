@@ -3,6 +3,7 @@
 //! A connection is two halves that are never borrowed together: the *handler* parses input and asks the
 //! engine; the *writer* takes output, from the handler and, for what the engine sends, from the host.
 
+use crate::broker_figures::ToldTopics;
 use crate::connection_query::{ConnectionQuery, QueryResult};
 use crate::peer::{Authentication, Credentials};
 use crate::writer::Writer;
@@ -50,6 +51,11 @@ pub trait Host: Effects {
     /// Queries the connections of all shards; the result comes by [`ProtocolHandler::connections_found`],
     /// in the same call or later. Until then the handler [waits](ProtocolHandler::is_waiting).
     fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery);
+    /// What the broker tells about itself, and to whom: [`ProtocolHandler::broker_topics_changed`] is called
+    /// for connections that are put there. `None`: nothing, ever.
+    fn broker_topics(&mut self) -> Option<&mut ToldTopics> {
+        None
+    }
     /// A login was refused for another reason than the host's answer to its credentials; for the log.
     fn login_refused(&mut self, why: String);
 }
@@ -138,6 +144,8 @@ pub trait ProtocolHandler {
     ) -> Result<(), Close> {
         Ok(())
     }
+    /// What the broker tells about itself has changed, which the handler has asked to hear of.
+    fn broker_topics_changed(&mut self, _context: &mut Context<impl Host>) {}
     /// What its writer has written leaves something to do ([`Output::calls_handler`](crate::Output)).
     fn written(&mut self, _context: &mut Context<impl Host>) -> Result<(), Close> {
         Ok(())

@@ -19,6 +19,7 @@
 mod advisory;
 pub mod amqp091;
 pub mod amqp10;
+mod broker_figures;
 mod connection_query;
 mod conventions;
 mod first_bytes;
@@ -44,6 +45,7 @@ pub mod web_origin;
 pub mod websocket;
 mod writer;
 
+pub use crate::broker_figures::{BrokerFigures, BrokerTopics, ToldTopics};
 pub use crate::connection_query::{
     ConnectionQuery, ConnectionRow, Figures, Order, QueryResult, SUBJECT_BYTES_MAX, SortKey,
     Traffic,

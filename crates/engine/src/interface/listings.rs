@@ -378,6 +378,20 @@ impl Engine {
         self.sessions.len()
     }
 
+    /// How many sessions no connection holds.
+    #[must_use]
+    pub fn detached_count(&self) -> usize {
+        self.sessions.len() - self.sessions.held_count()
+    }
+
+    /// Subscriptions to direct messages here, and bindings.
+    #[must_use]
+    pub fn subscription_count(&self) -> usize {
+        let bindings = self.topology.vhost_slots.values();
+        let bindings = bindings.map(|slot| self.topology.vhosts[*slot].router.binding_count());
+        self.pubsub.subscription_count() + bindings.sum::<usize>()
+    }
+
     /// Places that sessions have or had; each keeps its own.
     #[must_use]
     pub fn session_places(&self) -> usize {

@@ -94,6 +94,16 @@ impl Engine {
         self.check_exchange(id, subject)?.map_or(Ok(()), |grant| grant.check_subject(subject))
     }
 
+    /// Whether the user of a channel may hear what is published to a subject.
+    #[must_use]
+    pub fn may_hear(&self, id: ChannelId, subject: &str) -> bool {
+        let Some(channel) = self.clients.channel(id) else { return false };
+        let Some(user) = self.clients.user(id.connection) else { return true };
+        let vhost = &self.topology.vhosts[channel.vhost].name;
+        let client = self.clients.client_name(id.connection);
+        self.access.audible(user, vhost, client).includes(std::iter::once(subject))
+    }
+
     /// Whether the channel may publish to the exchange of a subject; what its connection may do, if that is
     /// limited.
     #[inline]

@@ -63,6 +63,11 @@ impl Direct {
         self.subscribers.len() == 0
     }
 
+    /// How many subscriptions there are.
+    pub(crate) fn subscription_count(&self) -> usize {
+        self.subscribers.len()
+    }
+
     /// A virtual host goes that no channel is in any more.
     pub(crate) fn vhost_left(&mut self, vhost: u32) {
         self.channels.vhost_left(vhost);

@@ -258,6 +258,11 @@ impl Router {
         self.hold_auto_delete = hold;
     }
 
+    /// How many bindings there are.
+    pub(crate) fn binding_count(&self) -> usize {
+        self.bindings.len()
+    }
+
     /// From now on requests are refused, or no longer, that a restart would undo.
     pub(crate) fn storage_changed(&mut self, state: StorageState) {
         self.storage = state;

@@ -100,6 +100,11 @@ impl Sessions {
         before
     }
 
+    /// How many are held.
+    pub(crate) fn held_count(&self) -> usize {
+        self.held.len()
+    }
+
     /// One of the sessions that a channel holds.
     pub(crate) fn held_by(&self, channel: ChannelId) -> Option<u32> {
         let (holder, slot) = self.held.range((channel, 0)..).next()?;

@@ -3,6 +3,7 @@
 //! A request is asked in a slot of its own, as if by a client, and so is answered as a client's is: once
 //! what it changed is flushed, and known to all shards.
 
+mod broker_topics;
 pub(crate) mod revocations;
 
 use crate::connection::read_pause::WaitsFor;

@@ -158,6 +158,7 @@ impl ProtocolHandler for AnyHandler {
         fn session_lost(
             &mut self, context: &mut Context<impl Host>, id: ChannelId, session: &str, why: SessionLoss
         ) -> Result<(), Close>;
+        fn broker_topics_changed(&mut self, context: &mut Context<impl Host>);
         fn written(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;
         fn blocked(&mut self, context: &mut Context<impl Host>, why: Option<&str>);
         fn refuse_unfinished(&mut self, context: &mut Context<impl Host>) -> Result<(), Close>;

@@ -373,6 +373,10 @@ impl ProtocolHandler for Handler {
         Err(self.fail(context, reason, text))
     }
 
+    fn broker_topics_changed(&mut self, context: &mut Context<impl Host>) {
+        self.tell_changed_topics(context);
+    }
+
     fn written(&mut self, context: &mut Context<impl Host>) -> Result<(), Close> {
         self.settle_passed(context);
         self.check_refused(context)

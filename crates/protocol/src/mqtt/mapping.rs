@@ -5,6 +5,7 @@
 
 use super::codec::topic::SHARE_PREFIX;
 use super::codec::{Filter, Reason};
+use crate::broker_figures::PREFIX;
 use crate::names::{NAMES, SUBJECT_EXCHANGE};
 use angarium_engine::{QUEUE_SUBJECT_PREFIX, RefusalKind};
 
@@ -45,6 +46,13 @@ pub(super) fn put_topic(out: &mut Vec<u8>, subject: &str) {
 /// Whether clients may not publish to a topic, whatever their rights.
 pub(super) fn is_brokers(topic: &str) -> bool {
     topic.strip_prefix(BROKER_TOPICS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether the broker tells about itself in a topic: messages from elsewhere are none of it.
+#[inline]
+pub(super) fn is_told(topic: &[u8]) -> bool {
+    topic.first() == Some(&b'$')
+        && topic.strip_prefix(PREFIX.as_bytes()).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
 }
 
 /// Where a message to a subject goes that queues may keep.
@@ -190,6 +198,7 @@ mod tests {
         let target = |exchange, routing_key| Target { exchange, routing_key };
         assert_eq!(Target::of("a.b"), target("amq.topic", "a.b"));
         assert_eq!(Target::of("$QUEUE.orders/eu"), target("", "orders/eu"));
+        assert!(is_told(b"$SYS/broker/x") && is_told(b"$SYS/broker") && !is_told(b"$SYS/brokers"));
         assert!(is_brokers("$SYS") && is_brokers("$SYS/x") && !is_brokers("$SYSTEM"));
     }
 }

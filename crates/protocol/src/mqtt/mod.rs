@@ -4,6 +4,7 @@ mod aliases;
 mod answers;
 mod authentication;
 mod beginning;
+mod broker_topics;
 mod close;
 pub mod codec;
 mod enhanced;

@@ -22,6 +22,9 @@ pub(super) fn is_wanted(before: Option<&Subscription>, subscription: &Subscripti
 impl Handler {
     /// Has the retained messages of a filter come, to which the client has just subscribed.
     pub(super) fn replay(&mut self, context: &mut Context<impl Host>, text: &str) {
+        if !self.settings.retain_available {
+            return;
+        }
         let (writer, _) = self.outgoing(context);
         let Some(subscription) = writer.subscriptions.get(text).cloned() else { return };
         let replay = Replay {

@@ -105,6 +105,7 @@ impl Handler {
             }
             let (writer, _) = self.outgoing(context);
             writer.subscriptions.put(text, subscription);
+            self.watch_broker_topics(context, text);
         }
         if !claimed.queue.is_empty() {
             self.queue = claimed.queue.into();

@@ -122,8 +122,8 @@ impl Handler {
         for (index, text, subscription) in wanted {
             has_exactly_once |= subscription.options.qos == Qos::ExactlyOnce;
             let (writer, _) = self.outgoing(context);
-            let wants_replay = self.settings.retain_available
-                && replay::is_wanted(writer.subscriptions.get(&text), &subscription);
+            let wants_replay = replay::is_wanted(writer.subscriptions.get(&text), &subscription);
+            self.watch_broker_topics(context, &text);
             let subscribed = self.subscribe_to(context, index, &text, &subscription);
             if let Some(subscribing) = self.subscribing.as_mut().filter(|_| wants_replay) {
                 subscribing.replays.push((index, text.clone()));
@@ -290,7 +290,10 @@ impl Handler {
             let replays: Vec<Box<str>> = replays.map(|(_, text)| text.clone()).collect();
             subscribing.answer.write(self.version, self.out(context));
             self.grant(context);
-            replays.iter().for_each(|text| self.replay(context, text));
+            for text in &replays {
+                self.replay_broker_topics(context, text);
+                self.replay(context, text);
+            }
         }
     }
 }

@@ -14,7 +14,9 @@ use crate::names::SUBJECT_EXCHANGE;
 use crate::output::{Output, ProtocolWriter};
 use crate::shared_body::SharedBody;
 use crate::translation::with_payload;
-use angarium_engine::{ChannelId, Confirm, Delivery, DirectMessage, MessageView, Subscribe};
+use angarium_engine::{
+    Annotations, ChannelId, Confirm, Delivery, DirectMessage, MessageView, Subscribe,
+};
 use std::borrow::Cow;
 
 /// The user property that tells a subscriber how many messages it missed before this one.
@@ -111,7 +113,7 @@ impl Writer {
         mapping::put_topic(&mut self.topic, direct.message.routing_key);
         let Some(subscription) = self.subscriptions.get(text) else { return };
         let is_unwanted = self.is_own && subscription.options.no_local;
-        if is_unwanted || !subscription.takes(text, &self.topic) {
+        if is_unwanted || mapping::is_told(&self.topic) || !subscription.takes(text, &self.topic) {
             return;
         }
         let mut matched = subscription.alone();
@@ -183,6 +185,32 @@ impl Writer {
         }
         self.properties = properties;
         fits
+    }
+
+    /// Writes a message of the broker itself.
+    pub(super) fn write_own(
+        &mut self,
+        out: &mut Output,
+        topic: &str,
+        payload: &[u8],
+        matched: &Matched,
+        is_replayed: bool,
+    ) {
+        self.topic.clear();
+        self.topic.extend_from_slice(topic.as_bytes());
+        let message = MessageView {
+            exchange: "",
+            routing_key: "",
+            format: crate::format::MQTT,
+            properties: &[],
+            body: payload,
+            shared: None,
+            persistent: false,
+            priority: 0,
+            ttl: None,
+            annotations: &Annotations::default(),
+        };
+        self.write(out, &message, matched, Way { is_replayed, ..Way::default() });
     }
 
     fn keep_head(&mut self, direct: &DirectMessage<'_>, matched: &Matched) {
@@ -284,7 +312,7 @@ impl Writer {
         };
         // A pattern of its binding matches more than the filter, or the filter is gone. What the client may
         // know already is completed.
-        let is_unwanted = matched.count == 0 && !redelivered;
+        let is_unwanted = matched.count == 0 && !redelivered || mapping::is_told(&self.topic);
         matched.qos = qos;
         let packet_id = if qos == Qos::AtMostOnce { 0 } else { packet_id_of(place) };
         let dup = redelivered && qos > Qos::AtMostOnce;

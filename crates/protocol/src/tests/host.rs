@@ -1,9 +1,12 @@
 //! A host for tests: the real engine, a journal that flushes at the end of each turn, and
 //! connections whose bytes are given and taken by hand.
 
+mod broker_topics;
+mod users;
+
 use super::login::login;
 use crate::{Close, Context, Credentials, Host, Peer, Protocol, ProtocolHandler, Writer};
-use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, Traffic};
+use crate::{ConnectionQuery, ConnectionRow, Figures, QueryResult, ToldTopics, Traffic};
 use crate::{amqp10, amqp091, mqtt, nats, stomp};
 use angarium_engine::{
     CancelReason, ChannelId, Confirm, ConnectionId, Delivery, DirectMessage, Effects, Engine,
@@ -28,6 +31,7 @@ pub(crate) struct Surroundings {
     logins: VecDeque<(ConnectionId, Credentials)>,
     queries: VecDeque<(ConnectionId, ConnectionQuery)>,
     refused: Vec<String>,
+    topics: ToldTopics,
     records: BTreeMap<Position, Vec<u8>>,
     loads: VecDeque<Load>,
     next_position: u64,
@@ -112,6 +116,9 @@ impl Host for Surroundings {
     }
     fn query_connections(&mut self, connection: ConnectionId, query: ConnectionQuery) {
         self.queries.push_back((connection, query));
+    }
+    fn broker_topics(&mut self) -> Option<&mut ToldTopics> {
+        Some(&mut self.topics)
     }
     fn login_refused(&mut self, why: String) {
         self.refused.push(why);
@@ -237,26 +244,6 @@ impl TestHost {
         let subjects = SubjectPermissions { publish, responses, ..SubjectPermissions::default() };
         let (user, vhost) = ("responder".to_owned(), "/".to_owned());
         self.admin(handler, Request::SetSubjectPermissions { user, vhost, subjects });
-        self.turn_ends();
-    }
-
-    /// A host without any user but `guest`.
-    pub(crate) fn with_guest_alone(amqp091: amqp091::Settings, nats: nats::Settings) -> TestHost {
-        let mut host = TestHost::of(amqp091, nats);
-        let users: Vec<_> = host.engine.list_users().map(|user| user.name.to_owned()).collect();
-        let handler = ChannelId { connection: ADMIN, number: 1 };
-        for name in users.into_iter().filter(|name| name != "guest") {
-            host.admin(handler, Request::DeleteUser { name });
-        }
-        host.turn_ends();
-        host
-    }
-
-    /// Changes what is stored of a user's password.
-    pub(crate) fn store_password(&mut self, user: &str, stored: &str) {
-        let (name, password_hash) = (user.to_owned(), Some(stored.to_owned()));
-        let change = Request::ChangeUser { name, password_hash, administrator: None };
-        self.admin(ChannelId { connection: ADMIN, number: 1 }, change);
         self.turn_ends();
     }
 

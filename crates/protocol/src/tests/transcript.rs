@@ -2,7 +2,8 @@
 //! engine.
 //!
 //! A letter in front names the connection; without one it is `a`. Some lines are not sent but happen:
-//! `wait` and milliseconds, `cut`, `blocked`, `unblocked` and `shutdown`, each with why; `nothing`.
+//! `wait` and milliseconds, `told` (by the broker of itself: clients, seconds), `cut`, `blocked`,
+//! `unblocked` and `shutdown`, each with why; `nothing`.
 //! After what clients get comes what the log says of refused logins (`log:`).
 
 use super::host::TestHost;
@@ -43,6 +44,11 @@ impl<S: Speech> Play<S> {
         match word {
             "nothing" => {}
             "wait" => host.wait(Duration::from_millis(rest.parse().unwrap())),
+            "told" => {
+                let (connected, seconds) = rest.split_once(' ').unwrap();
+                let uptime = Duration::from_secs(seconds.parse().unwrap());
+                host.tell_broker_topics(connected.parse().unwrap(), uptime);
+            }
             "cut" => host.cut(number),
             "blocked" => host.blocked(Some(rest)),
             "unblocked" => host.blocked(None),

@@ -7,6 +7,7 @@
 
 mod accept;
 mod admin_replies;
+mod broker_topics;
 mod busy_poll;
 mod certificate_review;
 mod certificate_user;
@@ -17,6 +18,7 @@ mod clock;
 mod connection_rate;
 mod descriptors;
 mod doubts;
+mod due;
 mod handed_out_file;
 mod histogram;
 mod input_coalescing;
@@ -38,6 +40,7 @@ mod storage_alerts;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod told_topics;
 mod watchdog;
 
 pub use clock::Clock;

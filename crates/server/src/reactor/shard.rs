@@ -20,6 +20,7 @@ use crate::reactor::read_budget::{READ_BYTES_MAX, ReadBudget};
 use crate::reactor::shard_directory::ShardDirectory;
 use crate::reactor::slow_consumer_log::SlowConsumers;
 use crate::reactor::storage_alerts::StorageAlerts;
+use crate::reactor::told_topics::ToldTopics;
 use crate::settings::Settings;
 use crate::spill_thread::SpillThread;
 use angarium_engine::{ConnectionId, ShardId, Time};
@@ -127,12 +128,13 @@ pub struct Shard {
     pub(super) gives_back_at: Time,
     slow_consumers: SlowConsumers,
     pub(super) watchdog: Watchdog,
-    stage: Stage,
+    pub(super) broker_topics: ToldTopics,
+    pub(super) stage: Stage,
 }
 
 /// How far a shard's life has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Serving,
     /// Clients have been asked to go; those still there at this time are cut off.
     Draining(Time),
@@ -199,6 +201,7 @@ impl Shard {
             gives_back_at: Time(0),
             slow_consumers: SlowConsumers::default(),
             watchdog: Watchdog::default(),
+            broker_topics: ToldTopics::default(),
             stage: Stage::Serving,
         })
     }
@@ -218,6 +221,7 @@ impl Shard {
         self.journal = Some(JournalThreads::new(storage, self.mailbox.clone())?);
         self.listeners = listeners;
         self.watch_listeners(true);
+        self.begin_broker_topics();
         Ok(())
     }
 
@@ -322,15 +326,6 @@ impl Shard {
             let _ = rustix::event::poll(&mut letters, Some(&pause));
             self.inbox.wake_up();
         }
-    }
-
-    fn deadline(&self) -> Option<Time> {
-        let drained_at = if let Stage::Draining(at) = self.stage { Some(at) } else { None };
-        let named_at = self.watchdog.deadline();
-        let refusal_at = self.refusals.deadline();
-        let others =
-            [self.accept_again_at, drained_at, named_at, refusal_at, self.certificates_due()];
-        [self.node.deadline(), self.clients.deadline()].into_iter().chain(others).flatten().min()
     }
 
     /// Handles events, as many as there is time for, and what follows from them. Returns how many.
@@ -456,24 +451,6 @@ impl Shard {
             self.busy_poll.sent(Party::Shard(to));
             self.directory.send(to, Letter::ShardBatch(self.directory.here, batch));
         }
-    }
-
-    /// Runs what is due; says whether the node had anything.
-    fn do_what_is_due(&mut self) -> bool {
-        let is_due = self.node.deadline().is_some_and(|due| due <= self.now);
-        if is_due {
-            self.node.expire(self.now);
-        }
-        self.refuse_due();
-        self.look_for_certificates();
-        while let Some(index) = self.clients.next_overdue(self.now) {
-            self.overdue(index);
-        }
-        if self.accept_again_at.is_some_and(|due| due <= self.now) {
-            self.accept_again_at = None;
-            self.watch_listeners(true);
-        }
-        is_due
     }
 
     /// Hands the spill's jobs to its thread.

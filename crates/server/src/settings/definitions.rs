@@ -209,6 +209,9 @@ settings! {
     /// What becomes of one more: `drop-oldest` makes room for it, and `refuse` tells its publisher (`0x97`), for
     /// whomever else it is.
     mqtt_session_overflow("mqtt-session-overflow"): SessionOverflow = SessionOverflow::DropOldest, Restart;
+    /// How often the broker tells MQTT clients about itself, in topics below `$SYS/broker`. `off`: never.
+    mqtt_sys_interval("mqtt-sys-interval"): Option<Span> = Some(Span(Duration::from_secs(10))), Restart,
+        at_least(Some(SECOND)).or(None);
     /// Where clients of any protocol connect by WebSocket: browsers. The subprotocol (`mqtt`, `v12.stomp`,
     /// `amqp`, `nats`) or else the path (`/mqtt`, `/stomp`, `/amqp`, `/nats`) says what is spoken inside; at
     /// `/` and `/ws` the first bytes do. Pages of other sites are refused: see `ws-origins`.

@@ -1,6 +1,7 @@
 //! Connections of clients against the real engine.
 
 mod authentication;
+mod broker_topics;
 mod errors;
 mod features;
 mod fragmentation;

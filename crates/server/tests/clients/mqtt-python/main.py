@@ -3,6 +3,7 @@
 import sys
 
 import bridge  # noqa: F401  (each module registers its cases)
+import broker_topics  # noqa: F401
 import messages  # noqa: F401
 import mosquitto  # noqa: F401
 import retained  # noqa: F401
