@@ -206,9 +206,10 @@ settings! {
     /// Bytes of these messages. `off`: any number.
     mqtt_session_bytes_max("mqtt-session-bytes-max"): Option<ByteCount> = None, Restart,
         at_least(Some(kib(1))).or(None);
-    /// What becomes of one more: `drop-oldest` makes room for it, and `refuse` tells its publisher (`0x97`), for
-    /// whomever else it is.
-    mqtt_session_overflow("mqtt-session-overflow"): SessionOverflow = SessionOverflow::DropOldest, Restart;
+    /// What becomes of one more: `drop-oldest` makes room for it; with `refuse` its publisher gets `0x97`, also
+    /// where others took it.
+    mqtt_session_overflow("mqtt-session-overflow"): SessionOverflow = SessionOverflow::DropOldest,
+        Restart;
     /// How often the broker tells MQTT clients about itself, in topics below `$SYS/broker`. `off`: never.
     mqtt_sys_interval("mqtt-sys-interval"): Option<Span> = Some(Span(Duration::from_secs(10))), Restart,
         at_least(Some(SECOND)).or(None);
