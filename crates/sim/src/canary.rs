@@ -79,6 +79,12 @@ pub enum Canary {
     CountsLost,
     /// A browse reaches the node as a consumer.
     BrowsesTake,
+    /// The packet identifier of a message with QoS 2 is that of another one.
+    PacketIdsReused,
+    /// PUBCOMP comes though the broker still takes messages of that packet identifier for known ones.
+    CompletedEarly,
+    /// Retained messages come behind newer ones of their topic.
+    RetainedLate,
     /// PONG does not wait until all shards know the subscriptions made before the PING.
     PrematurePong,
 }

@@ -239,6 +239,26 @@ pub enum SessionEvent {
     Gone,
 }
 
+/// What a client of MQTT did or saw.
+#[allow(missing_docs)]
+#[derive(Clone, Debug)]
+pub enum MqttEvent {
+    /// It sent a message for the first time, or CONNECT with it as its will.
+    Published { message: MessageId, qos: u8, is_retained: bool },
+    /// PUBACK or PUBREC came for it.
+    Acknowledged { message: MessageId, is_accepted: bool },
+    /// A session that outlives connections was told that it subscribes to everything.
+    Subscribed { session: u32, qos: u8, is_shared: bool },
+    /// A message came to it, and not only a further copy of one with QoS 2.
+    Received { session: u32, message: MessageId, qos: u8, dup: bool },
+    /// A client subscribed to everything in a new session; a new number for each.
+    Watching { subscription: u32 },
+    /// A message came to it.
+    Seen { subscription: u32, message: MessageId, qos: u8, dup: bool, is_retained: bool },
+    /// Its connection ended without DISCONNECT, and it had a will.
+    Ended { subscription: u32, will: Option<MessageId> },
+}
+
 /// One thing that happened.
 #[allow(missing_docs)]
 #[derive(Clone, Debug)]
@@ -334,6 +354,8 @@ pub enum Event {
     Measured(Sample),
     /// Something happened to a named session; `connection`: a new number for each.
     Session { connection: u32, event: SessionEvent },
+    /// Something happened to a client of MQTT.
+    Mqtt(MqttEvent),
     /// The node crashed.
     Crashed,
     /// The node was closed in order.

@@ -6,6 +6,7 @@ mod confirmed_is_kept;
 mod deliveries;
 mod leases_kept;
 mod limits_kept;
+mod mqtt;
 mod one_of_a_group;
 mod received;
 mod received_completely;
@@ -60,6 +61,10 @@ pub const ALL: &[Check] = &[
     Check { name: "only slow consumers are closed", check: conduct::only_slow_consumers_closed },
     Check { name: "spill kept", check: conduct::spill_kept },
     Check { name: "sessions kept", check: sessions_kept::check },
+    Check { name: "sessions receive once", check: mqtt::once },
+    Check { name: "sessions receive in order", check: mqtt::in_order },
+    Check { name: "sessions receive completely", check: mqtt::completely },
+    Check { name: "retained is newest", check: mqtt::retained },
     Check { name: "memory bounded", check: conduct::memory_bounded },
     Check { name: "refused rightly", check: conduct::refused_rightly },
 ];

@@ -4,6 +4,7 @@ mod amqp091;
 mod amqp10;
 mod context;
 mod endpoint;
+mod mqtt;
 mod nats;
 
 pub use context::{Numbers, Presence, Surroundings};
@@ -18,6 +19,7 @@ pub fn client_for(plan: &Client, start: Time, random: Random) -> Box<dyn Endpoin
     match plan {
         Client::Amqp091(roles) => Box::new(amqp091::Client::new(roles, start, random)),
         Client::Amqp10(plan) => amqp10::client_for(plan, start, random),
+        Client::Mqtt(plan) => Box::new(mqtt::Client::new(plan.clone(), start, random)),
         Client::Nats(plan) => Box::new(nats::Client::new(plan.clone(), start, random)),
     }
 }

@@ -63,11 +63,12 @@ impl Plan {
 
     /// Whether clients take part in the rounds at the end of a run.
     pub fn has_rounds(&self) -> bool {
-        self.nats_clients().next().is_some()
+        self.nats_clients().next().is_some() || self.has_mqtt()
     }
 
     /// Whether clients receive messages that no queue holds.
     pub fn has_direct_receivers(&self) -> bool {
-        self.has_rounds() || self.roles().any(|role| matches!(role, Role::Requester(_)))
+        self.nats_clients().next().is_some()
+            || self.roles().any(|role| matches!(role, Role::Requester(_)))
     }
 }

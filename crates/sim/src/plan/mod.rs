@@ -4,6 +4,7 @@
 pub mod amqp091;
 pub mod amqp10;
 mod direct;
+pub mod mqtt;
 pub mod nats;
 mod queue;
 
@@ -95,6 +96,8 @@ pub enum Client {
     Amqp091(Vec<amqp091::Role>),
     /// Speaks AMQP 1.0.
     Amqp10(amqp10::Client),
+    /// Speaks MQTT.
+    Mqtt(mqtt::Client),
     /// Speaks NATS.
     Nats(nats::Client),
 }
@@ -261,14 +264,14 @@ impl Plan {
     pub fn roles(&self) -> impl Iterator<Item = &amqp091::Role> {
         self.clients.iter().flat_map(|client| match client {
             Client::Amqp091(roles) => roles.as_slice(),
-            Client::Amqp10(_) | Client::Nats(_) => &[],
+            Client::Amqp10(_) | Client::Mqtt(_) | Client::Nats(_) => &[],
         })
     }
 
     /// The AMQP 1.0 clients.
     pub fn amqp10_clients(&self) -> impl Iterator<Item = &amqp10::Client> {
         self.clients.iter().filter_map(|client| match client {
-            Client::Amqp091(_) | Client::Nats(_) => None,
+            Client::Amqp091(_) | Client::Mqtt(_) | Client::Nats(_) => None,
             Client::Amqp10(client) => Some(client),
         })
     }
@@ -284,10 +287,15 @@ impl Plan {
         self.roles().any(takes) || taken.any(|it| it == queue)
     }
 
+    /// Whether there are clients that speak MQTT.
+    pub fn has_mqtt(&self) -> bool {
+        self.clients.iter().any(|client| matches!(client, Client::Mqtt(_)))
+    }
+
     /// The NATS clients.
     pub fn nats_clients(&self) -> impl Iterator<Item = &nats::Client> {
         self.clients.iter().filter_map(|client| match client {
-            Client::Amqp091(_) | Client::Amqp10(_) => None,
+            Client::Amqp091(_) | Client::Amqp10(_) | Client::Mqtt(_) => None,
             Client::Nats(client) => Some(client),
         })
     }
@@ -296,7 +304,7 @@ impl Plan {
     pub fn roles_mut(&mut self) -> impl Iterator<Item = &mut amqp091::Role> {
         self.clients.iter_mut().flat_map(|client| match client {
             Client::Amqp091(roles) => roles.as_mut_slice(),
-            Client::Amqp10(_) | Client::Nats(_) => &mut [],
+            Client::Amqp10(_) | Client::Mqtt(_) | Client::Nats(_) => &mut [],
         })
     }
 

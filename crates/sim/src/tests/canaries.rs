@@ -10,8 +10,8 @@ use angarium_engine::SlowConsumerPolicy;
 const RUNS: usize = 60;
 /// Runs for canaries that show in one of fifty runs with direct messages.
 const RARE_RUNS: usize = 300;
-/// Runs of each workload of AMQP 1.0, which must pass.
-const AMQP10_RUNS: usize = 5;
+/// Runs of each of some workloads, which must pass.
+const WORKLOAD_RUNS: usize = 5;
 
 /// Some run fails with one of the named promises.
 fn found(canary: Canary, promises: &[&str]) {
@@ -281,11 +281,31 @@ fn browses_that_repeat_messages_are_found() {
     found_in(Canary::DeliveriesRepeated, RUNS, is_of_browsers, &["browses complete"]);
 }
 
+/// Clients speak MQTT.
+fn is_of_mqtt(plan: &Plan) -> bool {
+    plan.workload == "mqtt"
+}
+
 #[test]
-fn runs_by_amqp10_pass() {
-    for workload in ["takers", "transactors", "browsers"] {
+fn packet_identifiers_that_are_used_for_two_messages_are_found() {
+    found_in(Canary::PacketIdsReused, RUNS, is_of_mqtt, &["sessions receive completely"]);
+}
+
+#[test]
+fn completions_before_the_removal_is_kept_are_found() {
+    found_in(Canary::CompletedEarly, RUNS, is_of_mqtt, &["sessions receive completely"]);
+}
+
+#[test]
+fn retained_messages_behind_newer_ones_are_found() {
+    found_in(Canary::RetainedLate, RARE_RUNS, is_of_mqtt, &["retained is newest"]);
+}
+
+#[test]
+fn runs_by_workload_pass() {
+    for workload in ["takers", "transactors", "browsers", "mqtt"] {
         let is_of_use = |seed: &u64| workload::plan(&mut Random::new(*seed)).workload == workload;
-        for seed in (1..).filter(is_of_use).take(AMQP10_RUNS) {
+        for seed in (1..).filter(is_of_use).take(WORKLOAD_RUNS) {
             run::run(seed).unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.what));
         }
     }

@@ -3,6 +3,7 @@
 mod amqp10;
 mod direct;
 pub(crate) mod draw;
+mod mqtt;
 mod queues;
 mod routing;
 
@@ -40,6 +41,8 @@ const SESSIONS_PERCENT: u64 = 8;
 const AMQP10_PERCENT: u64 = 16;
 const TAKERS_PERCENT: u64 = 8;
 const AMQP10_KINDS: &[Kind] = &[amqp10::transactors, amqp10::browsers];
+/// Percentage of runs with clients of MQTT, whatever kind was drawn.
+const MQTT_PERCENT: u64 = 8;
 /// Percentage of runs in which clients share connections.
 const SHARING_PERCENT: u64 = 25;
 /// Percentage of runs with several shards.
@@ -51,14 +54,15 @@ const DIRECT: u64 = 0xd17e_c700;
 const SHARDED: u64 = 0x0005_4b1a;
 const TAKERS: u64 = 0x7a_4e75;
 const SPILLING: u64 = 0x5_9001;
+const MQTT: u64 = 0x3_0117;
 
 /// The plan that follows from a seed's generator.
 pub fn plan(random: &mut Random) -> Plan {
     let mut apart = random.clone().fork();
     let later = apart.percent(LATER_PERCENT).then(|| *apart.pick(LATER_KINDS));
     let drawn = apart.clone().draw();
-    let [mut sharding, mut spilling, mut direct, mut sessions, mut takers] =
-        [SHARDED, SPILLING, DIRECT, SESSIONS, TAKERS].map(|seed| Random::new(drawn ^ seed));
+    let [mut sharding, mut spilling, mut direct, mut sessions, mut takers, mut mqtt] =
+        [SHARDED, SPILLING, DIRECT, SESSIONS, TAKERS, MQTT].map(|seed| Random::new(drawn ^ seed));
     let kind = *random.pick(KINDS);
     let by_amqp10 = takers.below(100);
     let kind: Kind = if direct.percent(DIRECT_PERCENT) {
@@ -69,6 +73,8 @@ pub fn plan(random: &mut Random) -> Plan {
         amqp10::takers
     } else if by_amqp10 < AMQP10_PERCENT {
         *takers.pick(AMQP10_KINDS)
+    } else if mqtt.percent(MQTT_PERCENT) {
+        mqtt::plan
     } else {
         later.unwrap_or(kind)
     };

@@ -23,7 +23,7 @@ use angarium_engine::limits::Limits;
 use angarium_engine::{Bound, Quota, Time};
 use angarium_journal::{FaultyStorage, ReadBuffer};
 use angarium_node::SpillOptions;
-use angarium_protocol::nats;
+use angarium_protocol::{mqtt, nats};
 use broker::Broker;
 use claimants::Claimants;
 use happening::{Flight, Happening, Route, Stage};
@@ -277,6 +277,7 @@ impl World {
                 checkpoint_bytes: sizes.checkpoint_bytes,
                 backlog_bytes_max: sizes.backlog_bytes_max,
             },
+            mqtt: mqtt_settings().into(),
             nats: nats_settings().into(),
             outbox_bytes_max: sizes.outbox_bytes_max,
             quota: Quota::default()
@@ -298,6 +299,11 @@ impl World {
 
 fn one_of<T: Copy>(seed: u64, values: &[T]) -> T {
     values[seed as usize % values.len()]
+}
+
+/// Stalled clients are not disconnected.
+fn mqtt_settings() -> mqtt::Settings {
+    mqtt::Settings { handshake_timeout: Duration::from_secs(150), ..mqtt::Settings::default() }
 }
 
 /// Idle clients are pinged within a run, and stalled ones are not disconnected.
