@@ -104,18 +104,19 @@ impl Engine {
         key
     }
 
-    /// The log that stands in for a binding of a session, if one does.
+    /// The log that stands in for a binding of a session, if one does, whatever the options of the session's
+    /// queue and the quota of its user are by now.
     pub(super) fn log_of(&self, session: u32, binding: &Binding) -> Option<u64> {
-        let Session { vhost, ref user, ref cursor, queue, .. } = self.sessions[session];
-        let (cursor, queue) = (cursor.as_ref()?, self.queues.slot_of(queue)?);
-        let options = log_options(&self.queues[queue])?;
-        // The user's quota may have changed since.
-        let found = ["", user].into_iter().filter_map(|by| {
-            self.logs.by_key.get(&self.log_key(vhost, binding, &options, by)).copied()
-        });
-        let is_its =
-            |log: &u64| cursor.parts.iter().any(|part| part.log == *log && part.until == u64::MAX);
-        found.into_iter().find(is_its)
+        let Session { vhost, ref cursor, .. } = self.sessions[session];
+        let router = &self.topology.vhosts[vhost].router;
+        let stands_in = |part: &&LogPart| {
+            let slot = self.queues.slot_of(part.log);
+            let found = slot.and_then(|slot| router.bindings_to(QueueKey(slot)).next());
+            let target = || binding.target.clone();
+            found.is_some_and(|it| Binding { target: target(), ..it.to_binding() } == *binding)
+        };
+        let mut open = cursor.as_ref()?.parts.iter().filter(|part| part.until == u64::MAX);
+        open.find(stands_in).map(|part| part.log)
     }
 
     /// The number of the log that stands in for a binding; `None`: there may be no such one.

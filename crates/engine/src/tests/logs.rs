@@ -308,6 +308,28 @@ fn a_session_that_comes_back_takes_no_more_than_its_queue_may_have() {
 }
 
 #[test]
+fn bounds_of_a_session_may_change_while_it_is_away() {
+    let (s, again) = (begin("c", "s", &["a", "b"]), resume("c", "s"));
+    let mut host = check(&format!("{s}\nc disconnect"));
+    for (_, queue) in host.engine.queues.iter_mut().filter(|(_, queue)| queue.own.is_some()) {
+        queue.options.length_max = Some(100);
+    }
+    check_in(
+        host,
+        &format!(
+            "a publish amq.topic a 1 persistent
+             a unbind amq.topic amq.session-s a
+             > a ok
+             a publish amq.topic a 2 persistent
+             a publish amq.topic b 3 persistent
+             {again}
+             > c deliver t #1 1 @1
+             > c deliver t #2 3 @2"
+        ),
+    );
+}
+
+#[test]
 fn what_has_expired_is_not_sent() {
     let (s, again) = (begin("c", "s", &["a"]), resume("c", "s"));
     check(&format!(
