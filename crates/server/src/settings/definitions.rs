@@ -206,8 +206,8 @@ settings! {
     /// Bytes of these messages. `off`: any number.
     mqtt_session_bytes_max("mqtt-session-bytes-max"): Option<ByteCount> = None, Restart,
         at_least(Some(kib(1))).or(None);
-    /// What becomes of one more: `drop-oldest` makes room for it; with `refuse` its publisher gets `0x97`, also
-    /// where others took it.
+    /// What becomes of one more: `drop-oldest` makes room for it; with `refuse` its publisher gets `0x97`,
+    /// also where others took it.
     mqtt_session_overflow("mqtt-session-overflow"): SessionOverflow = SessionOverflow::DropOldest,
         Restart;
     /// How often the broker tells MQTT clients about itself, in topics below `$SYS/broker`. `off`: never.
