@@ -7,6 +7,7 @@
 use angarium_engine::{ConnectionId, ShardId, Time};
 use angarium_journal::FaultyStorage;
 use angarium_node::{Node, Options};
+use angarium_protocol::amqp10;
 use angarium_protocol::amqp091::codec::{Method, Properties, Table, content, put_table, table};
 use angarium_protocol::amqp091::frame;
 use angarium_protocol::{Identity, Peer, Protocol};
@@ -18,6 +19,8 @@ const BATCH: usize = 64;
 const READ_BYTES: usize = 16 << 10;
 /// Exchanges in the second place of subjects.
 const EXCHANGES: usize = 100;
+/// The window of a session of AMQP 1.0, and the credit of a link.
+const WINDOW: u32 = 1 << 24;
 const BODY: [u8; 100] = [b'x'; 100];
 const NOW: Time = Time(1_000_000_000);
 
@@ -92,6 +95,29 @@ impl Host {
         client
     }
 
+    /// A client of AMQP 1.0 with session 0, whose windows are never full.
+    fn amqp10(&mut self) -> usize {
+        use amqp10::codec::{Begin, Open, SaslInit, SaslPerformative, Symbol};
+        use amqp10::frame::ProtocolHeader;
+        let client = self.connect(0, Protocol::Amqp);
+        let mut bytes = ProtocolHeader::Sasl.bytes().to_vec();
+        let initial_response = Some(&b"\0user\0x"[..]);
+        let init = SaslInit { mechanism: Symbol("PLAIN"), initial_response, hostname: None };
+        SaslPerformative::SaslInit(init).write_frame(&mut bytes);
+        bytes.extend_from_slice(&ProtocolHeader::Amqp.bytes());
+        self.say(client, &bytes);
+        self.perform(client, &Open { container_id: "client", ..Open::default() });
+        let (incoming_window, outgoing_window) = (WINDOW, WINDOW);
+        self.perform(client, &Begin { incoming_window, outgoing_window, ..Begin::default() });
+        client
+    }
+
+    fn perform<'a>(&mut self, client: usize, performative: &impl amqp10::codec::Field<'a>) {
+        let mut bytes = Vec::new();
+        amqp10::codec::write_frame(performative, 0, &[], &mut bytes);
+        self.say(client, &bytes);
+    }
+
     fn ask(&mut self, client: usize, channel: u16, method: &Method<'_>) {
         let mut bytes = Vec::new();
         method.write_frame(channel, &mut bytes);
@@ -133,6 +159,31 @@ impl Host {
             is_busy |= self.nodes[shard].has_work();
         }
         is_busy
+    }
+
+    /// Attaches a receiver to a queue by AMQP 1.0, with credit for all; perhaps with a selector.
+    fn receive10(&mut self, client: usize, handle: u32, selects: bool) {
+        use amqp10::codec::{
+            AnyTarget, Attach, Field, Flow, OwnedValue, Role, SenderSettleMode, Source, Symbol,
+            Target,
+        };
+        let mut selector = vec![amqp10::codec::wire::DESCRIBED];
+        Symbol("apache.org:selector-filter:string").write(&mut selector);
+        format!("colour = 'colour {handle}'").as_str().write(&mut selector);
+        let selector = OwnedValue::decode(&selector).expect("it was written just now");
+        let filter = OwnedValue::map(|map| map.put(&Symbol("jms-selector"), &selector.value()));
+        let filter = selects.then(|| filter.as_map());
+        let source = Some(Source { address: Some("q"), filter, ..Source::default() });
+        let name = format!("consumer {handle}");
+        let (name, role, snd_settle_mode) = (&*name, Role::Receiver, SenderSettleMode::Settled);
+        let target = Some(AnyTarget::Target(Target::default()));
+        let attach = Attach { name, handle, role, source, target, ..Attach::default() };
+        self.perform(client, &Attach { snd_settle_mode, ..attach });
+        let (incoming_window, outgoing_window) = (WINDOW, WINDOW);
+        let (handle, link_credit) = (Some(handle), Some(WINDOW));
+        let flow = Flow { incoming_window, outgoing_window, handle, ..Flow::default() };
+        let (next_incoming_id, delivery_count) = (Some(0), Some(0));
+        self.perform(client, &Flow { next_incoming_id, delivery_count, link_credit, ..flow });
     }
 
     /// Publishes messages in batches.
@@ -249,6 +300,49 @@ fn queued(messages: usize, shards: usize, selectors: usize) -> usize {
     host.sent
 }
 
+/// The same by AMQP 1.0, settled when it is sent.
+fn queued10(messages: usize, selectors: usize) -> usize {
+    use amqp10::codec::{
+        AnyTarget, Attach, DeliveryTag, Field, Properties, Role, SectionKind, SenderSettleMode,
+        Target, Transfer, put_map_section, put_section, write_frame,
+    };
+    let mut host = Host::new(1);
+    let (producer, consumer) = (host.amqp10(), host.amqp10());
+    for number in 0..selectors.max(1) {
+        host.receive10(consumer, number as u32, selectors > 0);
+    }
+    let target = Target { address: Some("q"), ..Target::default() };
+    let (name, snd_settle_mode) = ("producer", SenderSettleMode::Settled);
+    let (role, target) = (Role::Sender, Some(AnyTarget::Target(target)));
+    let (source, initial_delivery_count) = (Some(amqp10::codec::Source::default()), Some(0));
+    let attach = Attach { name, role, source, target, snd_settle_mode, ..Attach::default() };
+    host.perform(producer, &Attach { initial_delivery_count, ..attach });
+    let mut message = Vec::new();
+    // What Qpid JMS writes: a type and a destination, an id, a time, and what the application put in.
+    put_map_section(&mut message, SectionKind::MessageAnnotations, |map| {
+        map.put(&amqp10::codec::Symbol("x-opt-jms-msg-type"), &5i8);
+    });
+    let message_id = Some(amqp10::codec::MessageId::String("ID:8f4c8a34-1:1:1-1"));
+    Properties { message_id, to: Some("q"), ..Properties::default() }.write(&mut message);
+    put_map_section(&mut message, SectionKind::ApplicationProperties, |map| {
+        map.put(&"size", &7i32);
+        map.put(&"colour", &"colour 0");
+    });
+    put_section(&mut message, SectionKind::Data, &&BODY[..]);
+    let mut batch = Vec::new();
+    for at in 0..messages as u32 {
+        let delivery_tag = Some(DeliveryTag(b"tag"));
+        let (delivery_id, message_format, settled) = (Some(at), Some(0), Some(true));
+        let transfer = Transfer { delivery_id, message_format, settled, ..Transfer::default() };
+        write_frame(&Transfer { delivery_tag, ..transfer }, 0, &message, &mut batch);
+        if (at as usize + 1).is_multiple_of(BATCH) {
+            host.say(producer, &batch);
+            batch.clear();
+        }
+    }
+    host.sent
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let kind = arguments.next().unwrap_or_default();
@@ -266,6 +360,9 @@ fn main() {
         "amqp-away" => queued(messages, 2, 0),
         "amqp-selector" => queued(messages, 1, 1),
         "amqp-selectors-1000" => queued(messages, 1, 1_000),
+        "amqp10" => queued10(messages, 0),
+        "amqp10-selector" => queued10(messages, 1),
+        "amqp10-selectors-1000" => queued10(messages, 1_000),
         other => {
             eprintln!("unknown kind of traffic '{other}'");
             std::process::exit(2);
