@@ -6,8 +6,13 @@ use crate::client::context::Surroundings;
 use crate::history::MqttEvent;
 use crate::payload;
 use crate::plan::mqtt::Client as Plan;
-use angarium_protocol::mqtt::codec::{Ack, Packet, Publish, Qos, Reason, Version};
+use angarium_protocol::mqtt::codec::{Ack, Packet, PropertyId, Publish, Qos, Reason, Version};
 use angarium_protocol::mqtt::frame::{Frame, PACKET_BYTES_MAX, PacketType};
+
+/// Whether a connection ends for what the storage cannot keep.
+fn is_of_storage(why: &str) -> bool {
+    ["the disk is full", "the journal failed"].iter().any(|state| why.starts_with(state))
+}
 
 impl Client {
     /// Takes all packets that are there.
@@ -50,10 +55,17 @@ impl Client {
                 }
             }
             Packet::Ack(ack) => self.take_ack(at, &ack),
-            Packet::Disconnect(disconnect) => match disconnect.reason {
-                Reason::ServerShuttingDown => {}
-                reason => return Err(format!("the broker ends a connection: {reason:?}")),
-            },
+            Packet::Disconnect(disconnect) => {
+                let why = disconnect.properties.text(PropertyId::ReasonString).unwrap_or_default();
+                match disconnect.reason {
+                    Reason::ServerShuttingDown => {}
+                    // What it has completed cannot be kept: it does so again.
+                    Reason::ImplementationSpecificError if is_of_storage(why) => {}
+                    reason => {
+                        return Err(format!("the broker ends a connection: {reason:?}: {why}"));
+                    }
+                }
+            }
             other => return Err(format!("the broker sends {other:?}")),
         }
         Ok(())
