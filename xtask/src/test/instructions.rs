@@ -17,9 +17,9 @@ const BOUNDS: &[(&str, u64)] = &[
     ("nats-among-1000", 300),
     ("nats-among-1000000", 300),
     // One bound for all three: flat within a tenth of the first.
-    ("nats-spread", 7_900),
-    ("nats-spread-among-1000", 7_900),
-    ("nats-spread-among-1000000", 7_900),
+    ("nats-spread", 8_300),
+    ("nats-spread-among-1000", 8_300),
+    ("nats-spread-among-1000000", 8_300),
     ("nats-across", 590),
     ("amqp", 2_050),
     ("amqp-away", 5_050),
